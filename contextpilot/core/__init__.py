@@ -1,0 +1,1 @@
+"""Segments, contexts, edits and their log. Standard library only."""
