@@ -61,6 +61,7 @@ class Task:
         prefix_tokens: system prompt and tool schemas that are sent but are not segments.
         token_scale: tokens per estimated token, fitted to recorded usage where there is some.
         recorded_input_tokens: per request, what the provider reported; empty where unknown.
+        cold_requests: requests before which the agent idled until the provider's cache ran out.
         success: "answer" (every final fact is met) or "no_silent_miss" (replays).
     """
 
@@ -78,6 +79,7 @@ class Task:
     prefix_tokens: int = 0
     token_scale: float = 1.0
     recorded_input_tokens: tuple[int, ...] = ()
+    cold_requests: tuple[int, ...] = ()
     success: str = "answer"
     metadata: Mapping[str, str] = field(default_factory=dict)
 

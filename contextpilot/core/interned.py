@@ -1,0 +1,88 @@
+"""A segment with what every context computes of it once: tokens and text per form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from contextpilot.core.segment import Form, Segment
+
+Render: TypeAlias = Callable[[Segment, Form], tuple[str, int]]
+"""Returns the text that a form shows and its tokens."""
+
+
+class Interned:
+    """One segment, shared by all contexts of a task; forms are rendered when first asked for.
+
+    Attributes:
+        segment: the original.
+        leader: index of the exchange's turn, or the segment's own index.
+        resource: what a result is a reading of (a path, a query); "" where unknown.
+        references: indices of earlier segments whose distinctive strings this one repeats.
+        goal_overlap: share of the goal's content words that it has, in [0, 1].
+    """
+
+    __slots__ = (
+        "_render",
+        "_rendered",
+        "foldable",
+        "full_tokens",
+        "goal_overlap",
+        "leader",
+        "references",
+        "resource",
+        "segment",
+        "stub_tokens",
+        "text_tokens",
+    )
+
+    def __init__(
+        self,
+        segment: Segment,
+        render: Render,
+        *,
+        leader: int,
+        full_tokens: int,
+        stub_tokens: int,
+        resource: str = "",
+        references: tuple[int, ...] = (),
+        goal_overlap: float = 0.0,
+        text_tokens: tuple[int, ...] = (),
+    ) -> None:
+        self.segment = segment
+        self.leader = leader
+        self.full_tokens = full_tokens
+        self.stub_tokens = stub_tokens
+        self.foldable = stub_tokens < full_tokens
+        self.resource = resource
+        self.references = references
+        self.goal_overlap = goal_overlap
+        self.text_tokens = text_tokens
+        self._render = render
+        self._rendered: dict[Form, tuple[str, int]] = {}
+
+    def tokens(self, form: Form) -> int:
+        """Returns what showing the segment in `form` costs."""
+        if form == Form.FULL:
+            return self.full_tokens
+        if form == Form.ABSENT:
+            return 0
+        if form == Form.STUB:
+            return self.stub_tokens
+        return self._show(form)[1]
+
+    def text(self, form: Form) -> str:
+        """Returns what the agent's model reads of the segment in `form`."""
+        if form == Form.FULL:
+            return self.segment.text
+        return "" if form == Form.ABSENT else self._show(form)[0]
+
+    def set_summary(self, text: str, tokens: int) -> None:
+        """Keeps a summary that a summarizer made, so that replays show the same one."""
+        self._rendered[Form.SUMMARY] = (text, tokens)
+
+    def _show(self, form: Form) -> tuple[str, int]:
+        shown = self._rendered.get(form)
+        if shown is None:
+            shown = self._rendered[form] = self._render(self.segment, form)
+        return shown

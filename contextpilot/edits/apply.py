@@ -1,0 +1,332 @@
+"""`apply_edit`: the only way a context is edited, in the environment and in production."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from contextpilot.core.context import Context
+from contextpilot.core.edit import (
+    OP_OF,
+    Change,
+    Drop,
+    Edit,
+    EditRecord,
+    Expire,
+    Fold,
+    Keep,
+    Op,
+    Outcome,
+    Placement,
+    Position,
+    Reload,
+    Reorder,
+    Summarize,
+)
+from contextpilot.core.edit_log import EditLog
+from contextpilot.core.invariants import facts_of, legal, violated
+from contextpilot.core.segment import Form, Kind, Part, Role, Segment, Source, text_segment
+from contextpilot.edits.effect import Effect, count_reloads, rejected, shift
+from contextpilot.edits.services import Services
+from contextpilot.errors import IllegalEditError, SummarizerError
+
+
+def apply_edit(
+    context: Context, edit: Edit, services: Services, log: EditLog, reason: str = ""
+) -> EditRecord:
+    """Applies one edit, appends its record to the log and returns it.
+
+    What leaves the context or loses its full form is in the archive before it does. A summary that
+    fails, is empty or does not save tokens replaces nothing; its record says so.
+
+    Args:
+        context: changed in place.
+        edit: targets are indices into `context.entries`.
+        services: tokenizer, summarizer and archive of the conversation.
+        log: the context's log.
+        reason: the policy's own words, or which signal decided.
+
+    Raises:
+        IllegalEditError: when an invariant forbids the edit; nothing has changed then.
+    """
+    started = time.perf_counter()
+    before = context.total
+    op = OP_OF[type(edit)]
+    effect = _HANDLERS[op](context, edit, services)
+    broke = context.break_at if context.has_pending_break else -1
+    record = EditRecord(
+        len(log), context.request, op, effect.targets, effect.params, reason, before,
+        context.total, effect.outcome, broke, time.perf_counter() - started, effect.output,
+        effect.summarizer_tokens, -1, effect.changes,
+    )  # fmt: skip
+    log.append(record)
+    return record
+
+
+def require(context: Context, rule: str, targets: Sequence[int]) -> None:
+    """Raises `IllegalEditError` naming the segment and the invariant that forbids an edit."""
+    if not targets:
+        raise IllegalEditError(f"`{rule}` needs at least one target. Received none.", "targets")
+    for index in targets:
+        if not 0 <= index < len(context.entries):
+            raise IllegalEditError(
+                f"`{rule}` targets segment index {index}, but the context has "
+                f"{len(context.entries)} segments.",
+                "targets",
+            )
+        facts = facts_of(context, index)
+        if not legal(rule, facts):
+            name = violated(rule, facts)
+            raise IllegalEditError(
+                f"`{rule}` of segment {context.entries[index].segment.id} is not legal now: "
+                f"it violates `{name}`. The action mask shows what is legal.",
+                name,
+            )
+
+
+def _ids(context: Context, targets: Sequence[int]) -> tuple[str, ...]:
+    return tuple(context.entries[i].segment.id for i in targets)
+
+
+def _store(context: Context, services: Services, index: int) -> None:
+    """Puts an original into the archive before its full form goes."""
+    services.archive.put(services.session, context.entries[index].segment)
+
+
+def _keep(_context: Context, _edit: Keep, _services: Services) -> Effect:
+    return Effect(())
+
+
+def _fold(context: Context, edit: Fold, services: Services) -> Effect:
+    if edit.form not in (Form.STUB, Form.OUTLINE):
+        raise IllegalEditError(
+            f"a fold leaves Form.STUB or Form.OUTLINE. Received {edit.form!r}.", "form"
+        )
+    require(context, "outline" if edit.form == Form.OUTLINE else "fold", edit.targets)
+    changes = []
+    for index in edit.targets:
+        _store(context, services, index)
+        changes.append(shift(context, index, form=edit.form, mark=-1, edited=context.request))
+    params = _STUB if edit.form == Form.STUB else _OUTLINE
+    return Effect(_ids(context, edit.targets), params, tuple(changes))
+
+
+def _expire(context: Context, edit: Expire, _services: Services) -> Effect:
+    if edit.requests < 0:
+        raise IllegalEditError(
+            f"`requests` must be at least 0. Received {edit.requests}.", "requests"
+        )
+    require(context, "expire", edit.targets)
+    due = context.request + edit.requests
+    changes = tuple(shift(context, index, mark=due) for index in edit.targets)
+    return Effect(_ids(context, edit.targets), {"requests": str(edit.requests)}, changes)
+
+
+def _drop(context: Context, edit: Drop, services: Services) -> Effect:
+    require(context, "drop", edit.targets)
+    group = dict.fromkeys(i for target in edit.targets for i in context.group(target))
+    changes = []
+    for index in group:
+        if context.columns.rank[index] < 0 or not context.columns.form[index]:
+            continue
+        _store(context, services, index)
+        changes.append(
+            shift(context, index, form=Form.ABSENT, mark=-1, edited=context.request)
+        )  # fmt: skip
+    return Effect(_ids(context, edit.targets), {}, tuple(changes))
+
+
+def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
+    if edit.max_tokens <= 0:
+        raise IllegalEditError(
+            f"`max_tokens` must be positive. Received {edit.max_tokens}.", "max_tokens"
+        )
+    if edit.run:
+        return _summarize_run(context, edit, services)
+    if len(edit.targets) != 1:
+        raise IllegalEditError(
+            "`summarize` in place takes one target; set `run=True` for several. "
+            f"Received {len(edit.targets)}.",
+            "targets",
+        )
+    require(context, "summarize", edit.targets)
+    (index,) = edit.targets
+    ids, params = _ids(context, edit.targets), {"max_tokens": str(edit.max_tokens)}
+    segment = context.entries[index].segment
+    text, cost, failure = _ask_summarizer(services, [segment], edit.max_tokens)
+    if failure is not None:
+        return rejected(ids, params, failure, cost)
+    tokens = services.count(text)
+    if tokens >= context.columns.size[index]:
+        return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
+    _store(context, services, index)
+    context.entries[index].set_summary(text, tokens)
+    output = f"{segment.id}.summary"
+    services.archive.put(services.session, _summary_segment(output, text, [segment]))
+    change = shift(context, index, form=Form.SUMMARY, mark=-1, edited=context.request)
+    return Effect(ids, params, (change,), output, cost)
+
+
+def _summarize_run(context: Context, edit: Summarize, services: Services) -> Effect:
+    """One summary segment takes the place of the run; an earlier summary in it is consumed."""
+    require(context, "summarize_run", edit.targets)
+    group = dict.fromkeys(i for target in edit.targets for i in context.group(target))
+    c = context.columns
+    run = sorted((i for i in group if c.rank[i] >= 0 and c.form[i]), key=c.rank.__getitem__)
+    ids = _ids(context, run)
+    params = {"max_tokens": str(edit.max_tokens), "run": "true"}
+    originals = [context.entries[i].segment for i in run]
+    text, cost, failure = _ask_summarizer(services, originals, edit.max_tokens)
+    if failure is not None:
+        return rejected(ids, params, failure, cost)
+    summary = _summary_segment(f"m{len(context.entries)}", text, originals)
+    entry = services.interned(summary, leader=len(context.entries))
+    if entry.full_tokens >= sum(c.size[i] for i in run):
+        return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
+    for index in run:
+        _store(context, services, index)
+    services.archive.put(services.session, summary)
+    position = c.rank[run[0]]
+    behind = c.order[position - 1] if position else -1
+    made = context.add(entry, position)
+    changes = [Change(made, (0, int(Form.FULL)), (-1, -1), (-1, -1), (-1, behind))]
+    for index in run:
+        changes.append(
+            shift(context, index, form=Form.ABSENT, mark=-1, edited=context.request, covered=made)
+        )  # fmt: skip
+    return Effect(ids, params, tuple(changes), summary.id, cost)
+
+
+def _reload(context: Context, edit: Reload, services: Services) -> Effect:
+    in_place = edit.placement == Placement.IN_PLACE
+    require(context, "reload_in_place" if in_place else "reload_at_end", edit.targets)
+    changes: list[Change] = []
+    output = ""
+    for target in edit.targets:
+        if in_place:
+            absent = context.columns.form[target] == Form.ABSENT
+            for index in context.group(target) if absent else (target,):
+                changes.append(
+                    shift(context, index, form=Form.FULL, edited=context.request)
+                )  # fmt: skip
+        else:
+            change, output = append_copy(context, target, services)
+            changes.append(change)
+            changes.append(shift(context, target, edited=context.request))
+    count_reloads(context, changes, 1)
+    params = {"placement": edit.placement.value}
+    return Effect(_ids(context, edit.targets), params, tuple(changes), output)
+
+
+def reload_for_agent(
+    context: Context, index: int, services: Services, log: EditLog, reason: str
+) -> EditRecord:
+    """Shows an original at the end because the agent asked for it; hysteresis does not apply."""
+    before = context.total
+    change, output = append_copy(context, index, services)
+    changes = (change, shift(context, index, edited=context.request))
+    count_reloads(context, changes, 1)
+    record = EditRecord(
+        len(log), context.request, Op.RELOAD, _ids(context, (index,)),
+        {"placement": Placement.AT_END.value}, reason, before, context.total,
+        break_position=context.break_at if context.has_pending_break else -1,
+        output=output, changes=changes,
+    )  # fmt: skip
+    log.append(record)
+    return record
+
+
+def append_copy(context: Context, target: int, services: Services) -> tuple[Change, str]:
+    """Shows an original once more at the end; returns the change and the copy's id.
+
+    Inside an open tool loop the end is behind the last result; otherwise it is just before the
+    latest user text, so that the user keeps the last word.
+    """
+    original = context.entries[target].segment
+    made = len(context.entries)
+    copy = Segment(
+        f"m{made}", Role.TOOL, Kind.COPY,
+        tuple(Part("text", part.text) if part.type == "call" else part for part in original.parts),
+        original.source, original.trust, name=original.name, lineage=(original.id,),
+    )  # fmt: skip
+    entry = services.interned(copy, leader=made)
+    last_word = context.latest_user_rank
+    position = context.length
+    if not context.in_tool_loop and last_word == context.length - 1:
+        position = last_word
+    behind = context.columns.order[position - 1] if position else -1
+    context.add(entry, position)
+    return Change(made, (0, int(Form.FULL)), (-1, -1), (-1, -1), (-1, behind)), copy.id
+
+
+def _reorder(context: Context, edit: Reorder, _services: Services) -> Effect:
+    require(context, "reorder", edit.targets)
+    changes = []
+    for index in edit.targets:
+        c = context.columns
+        old = c.rank[index]
+        position = _position(context, edit.position)
+        if old < position:
+            position -= 1  # positions count without the segment that moves
+        before = c.order[old - 1] if old else -1
+        context.move(index, position)
+        after = c.order[position - 1] if position else -1
+        changes.append(shift(context, index, edited=context.request, after=(before, after)))
+    return Effect(_ids(context, edit.targets), {"position": edit.position.value}, tuple(changes))
+
+
+def _position(context: Context, position: Position) -> int:
+    """Returns where a reordered segment goes, in positions of the present order."""
+    c = context.columns
+    if position == Position.END:
+        tail = context.latest_user_rank
+        return tail if tail == context.length - 1 else context.length
+    front = 0
+    while front < context.length and c.pinned[c.order[front]]:
+        front += 1
+    return front
+
+
+def _ask_summarizer(
+    services: Services, originals: list[Segment], max_tokens: int
+) -> tuple[str, tuple[int, int], Outcome | None]:
+    """Returns text, (input, output) tokens, and why it is unusable, if it is."""
+    read = sum(services.count(segment.text) for segment in originals)
+    try:
+        text = services.summarize(originals, max_tokens)
+    except SummarizerError:
+        return "", (read, 0), Outcome.REJECTED_FAILED_SUMMARY
+    if not text.strip():
+        return "", (read, 0), Outcome.REJECTED_EMPTY_SUMMARY
+    return text, (read, services.count(text)), None
+
+
+def _summary_segment(segment_id: str, text: str, originals: Sequence[Segment]) -> Segment:
+    """Returns a summary with the minimum trust of its sources, naming what it stands for."""
+    lineage = dict.fromkeys(
+        source
+        for segment in originals
+        for source in ((segment.id, *segment.lineage) if segment.lineage else (segment.id,))
+    )
+    return text_segment(
+        segment_id, Role.USER, Kind.SUMMARY, text, source=Source.MANAGER,
+        trust=min(segment.trust for segment in originals), lineage=tuple(lineage),
+    )  # fmt: skip
+
+
+_STUB: Mapping[str, str] = MappingProxyType({"form": "stub"})
+_OUTLINE: Mapping[str, str] = MappingProxyType({"form": "outline"})
+
+_HANDLERS: Mapping[Op, Callable[[Context, Any, Services], Effect]] = MappingProxyType(
+    {
+        Op.KEEP: _keep,
+        Op.SUMMARIZE: _summarize,
+        Op.FOLD: _fold,
+        Op.EXPIRE: _expire,
+        Op.DROP: _drop,
+        Op.RELOAD: _reload,
+        Op.REORDER: _reorder,
+    }
+)

@@ -1,0 +1,62 @@
+"""What an edit did, and the one primitive that changes a segment's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from contextpilot.core.context import Context
+from contextpilot.core.edit import Change, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The part of an edit record that the operation itself decides."""
+
+    targets: tuple[str, ...]
+    params: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    output: str = ""
+    summarizer_tokens: tuple[int, int] = (0, 0)
+    outcome: Outcome = Outcome.APPLIED
+
+
+def count_reloads(context: Context, changes: Iterable[Change], step: int) -> None:
+    """Adds `step` to the reload count of every original that a reload touched."""
+    for change in changes:
+        if change.after is None:
+            context.columns.reloads[change.index] += step
+
+
+def rejected(
+    targets: tuple[str, ...], params: Mapping[str, str], outcome: Outcome, cost: tuple[int, int]
+) -> Effect:
+    """Returns the effect of an edit that replaced nothing."""
+    return Effect(targets, params, (), "", cost, outcome)
+
+
+def shift(
+    context: Context,
+    index: int,
+    *,
+    form: int | None = None,
+    mark: int | None = None,
+    edited: int | None = None,
+    covered: int | None = None,
+    after: tuple[int, int] | None = None,
+) -> Change:
+    """Changes one segment's state and returns what it was and what it is."""
+    c = context.columns
+    old_form, old_mark, old_edited = c.form[index], c.mark[index], c.edited[index]
+    if form is not None and form != old_form:
+        context.set_form(index, form)
+    if mark is not None:
+        c.mark[index] = mark
+    if edited is not None:
+        c.edited[index] = edited
+    if covered is not None:
+        c.covered[index] = covered
+    return Change(
+        index, (old_form, c.form[index]), (old_mark, c.mark[index]), (old_edited, c.edited[index]),
+        after,
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""Which earlier segments a new one refers to, and what a result is a reading of.
+
+These are the manager's own string matches: they exist in production as they do in the
+environment, and know nothing of labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from functools import lru_cache
+
+from contextpilot.core.segment import Kind, Segment
+
+_DISTINCTIVE = re.compile(r"[A-Za-z_][\w./-]{5,80}|\d[\d.:-]{3,40}|[\u4e00-\u9fff]{2,8}")
+_WORD = re.compile(r"[a-z0-9]{4,}|[\u4e00-\u9fff]")
+_RESOURCE_KEYS = ("file_path", "path", "filename", "notebook_path", "url", "command", "cmd", "query")
+
+COMMON_SHARE = 6
+"""A string that more than this many segments have does not tell which one is meant."""
+
+MAX_GOAL_WORDS = 48
+"""A goal's first words say what it is about; a pasted document behind them does not."""
+
+MAX_READ_CHARS = 20_000
+"""Only this much of a segment is indexed; the rest of a huge result rarely gets quoted."""
+
+
+class ReferenceIndex:
+    """Distinctive strings of the segments so far, for finding what a new turn repeats."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, list[int]] = defaultdict(list)
+
+    def add(self, index: int, segment: Segment) -> tuple[int, ...]:
+        """Indexes a segment; returns the earlier ones that it refers to (turns and users only)."""
+        text = segment.text[:MAX_READ_CHARS]
+        strings = set(_DISTINCTIVE.findall(text))
+        found: set[int] = set()
+        if segment.kind in (Kind.TURN, Kind.TEXT):
+            for string in strings:
+                holders = self._holders.get(string)
+                if holders and len(holders) <= COMMON_SHARE:
+                    found.update(holders)
+        else:
+            for string in strings:
+                holders = self._holders[string]
+                if len(holders) <= COMMON_SHARE:
+                    holders.append(index)
+        return tuple(sorted(found))
+
+
+def resource_of(segment: Segment, turn: Segment) -> str:
+    """Returns what a result is a reading of: its tool and the path or query; "" where unknown."""
+    if segment.kind != Kind.RESULT:
+        return ""
+    for part in turn.parts:
+        if part.type == "call" and part.call_id == segment.call_id:
+            try:
+                arguments = json.loads(part.text)
+            except ValueError:
+                return ""
+            if isinstance(arguments, dict):
+                for key in _RESOURCE_KEYS:
+                    value = arguments.get(key)
+                    if isinstance(value, str) and value:
+                        return f"{part.name}:{value}"
+            return ""
+    return ""
+
+
+@lru_cache(maxsize=64)
+def goal_words(goal: str) -> tuple[str, ...]:
+    """Returns the first content words of a goal, or its characters where it is Chinese."""
+    return tuple(dict.fromkeys(_WORD.findall(goal[:4000].lower())))[:MAX_GOAL_WORDS]
+
+
+def goal_overlap(goal: str, text: str) -> float:
+    """Returns the share of the goal's content words that occur in a text, in [0, 1]."""
+    words = goal_words(goal)
+    if not words:
+        return 0.0
+    lowered = text[:MAX_READ_CHARS].lower()
+    return sum(word in lowered for word in words) / len(words)

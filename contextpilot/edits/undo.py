@@ -1,0 +1,135 @@
+"""Undo and replay: the log is enough to go back, and to get here again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from contextpilot.core.context import Context
+from contextpilot.core.edit import Change, EditRecord, Op
+from contextpilot.core.edit_log import EditLog
+from contextpilot.core.interned import Interned
+from contextpilot.core.segment import Form
+from contextpilot.edits.effect import count_reloads
+from contextpilot.errors import IllegalEditError
+
+
+def undo(context: Context, log: EditLog, record: EditRecord) -> tuple[int, ...]:
+    """Takes an edit back, exactly; appends one record per edit that was taken back.
+
+    Later edits that touched the same segments, or what this edit made, are undone first.
+
+    Returns:
+        The ids of the records undone, the latest first; the last one is `record.id`.
+
+    Raises:
+        IllegalEditError: when the record is not live (rejected, empty, or undone before).
+    """
+    if not log.is_live(record):
+        raise IllegalEditError(
+            f"record {record.id} cannot be undone: it is not live "
+            f"(op {record.op.name.lower()}, outcome {record.outcome.value}).",
+            "live",
+        )
+    undone = []
+    for later in reversed(_with_dependants(log, record)):
+        before = context.total
+        for change in reversed(later.changes):
+            _revert(context, change)
+        if later.op == Op.RELOAD:
+            count_reloads(context, later.changes, -1)
+        log.append(
+            EditRecord(
+                len(log), context.request, later.op, later.targets, {}, "undo", before,
+                context.total, undoes=later.id,
+            )  # fmt: skip
+        )
+        undone.append(later.id)
+    return tuple(undone)
+
+
+def _with_dependants(log: EditLog, record: EditRecord) -> list[EditRecord]:
+    """Returns the record and the live ones after it that build on what it changed."""
+    touched = {change.index for change in record.changes}
+    moves = record.op == Op.REORDER
+    chain = [record]
+    for later in log.live_since(record.id):
+        indices = {change.index for change in later.changes}
+        if indices & touched or (moves and later.op == Op.REORDER):
+            touched |= indices
+            chain.append(later)
+    return chain
+
+
+def _revert(context: Context, change: Change) -> None:
+    c, index = context.columns, change.index
+    if change.after is not None and change.form[0] != Form.ABSENT:  # a move, not a creation
+        behind = change.after[0]
+        target = c.rank[behind] + 1 if behind >= 0 else 0
+        if c.rank[index] < target:
+            target -= 1
+        context.move(index, target)
+    if change.form[0] != c.form[index]:
+        context.set_form(index, change.form[0])
+    if change.form[1] == Form.ABSENT:
+        c.covered[index] = -1
+    c.mark[index], c.edited[index] = change.mark[0], change.edited[0]
+
+
+def replay(
+    context: Context,
+    log: EditLog,
+    advance: Callable[[Context, int], None],
+    made: Callable[[str], Interned],
+) -> None:
+    """Repeats a log on a fresh context, without asking a summarizer again.
+
+    Args:
+        context: a context of the same conversation before its first arrival.
+        log: the log to repeat.
+        advance: brings the context to a request number: sends and arrivals of the host.
+        made: returns the interned segment of an id that the manager made, from the archive.
+    """
+    for record in log:
+        advance(context, record.request)
+        if record.undoes >= 0:
+            undone = log[record.undoes]
+            for change in reversed(undone.changes):
+                _revert(context, change)
+            if undone.op == Op.RELOAD:
+                count_reloads(context, undone.changes, -1)
+            continue
+        if record.op == Op.SUMMARIZE and record.changes and record.output.endswith(".summary"):
+            entry = made(record.output)
+            context.entries[record.changes[0].index].set_summary(
+                entry.segment.text, entry.full_tokens
+            )
+        created = -1
+        for change in record.changes:
+            created = _repeat(context, change, record, created, made)
+        if record.op == Op.RELOAD:
+            count_reloads(context, record.changes, 1)
+
+
+def _repeat(
+    context: Context,
+    change: Change,
+    record: EditRecord,
+    created: int,
+    made: Callable[[str], Interned],
+) -> int:
+    """Makes one change again; returns the index of the segment that the record created."""
+    c, index = context.columns, change.index
+    if change.after is not None:
+        behind = change.after[1]
+        position = c.rank[behind] + 1 if behind >= 0 else 0
+        if change.form[0] == Form.ABSENT:
+            return context.add(made(record.output), position)
+        if c.rank[index] < position:
+            position -= 1
+        context.move(index, position)
+    if c.form[index] != change.form[1]:
+        context.set_form(index, change.form[1])
+    if change.form[1] == Form.ABSENT and created >= 0:
+        c.covered[index] = created
+    c.mark[index], c.edited[index] = change.mark[1], change.edited[1]
+    return created

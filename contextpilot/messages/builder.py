@@ -1,0 +1,165 @@
+"""What both formats share when they build segments: numbering, matching results to calls, pins."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from contextpilot.core.segment import Kind, Part, Role, Segment, Source, Trust
+from contextpilot.messages.envelope import content_parts
+
+_AUTHORITY: Mapping[Kind, tuple[Source, Trust]] = {
+    Kind.TEXT: (Source.USER, Trust.USER),
+    Kind.IMAGE: (Source.USER, Trust.USER),
+    Kind.DOCUMENT: (Source.RETRIEVED, Trust.UNTRUSTED),
+}
+"""Of what a user message holds: a document is material to read, not the user's own words."""
+
+
+@dataclass(slots=True)
+class _OpenCalls:
+    """The calls of one turn that share an id, and which of them have no result yet."""
+
+    turn: int
+    names: deque[str]
+
+
+class SegmentBuilder:
+    """Appends segments in host order and numbers them "s1", "s2", ...
+
+    A result belongs to the nearest preceding unanswered call of its id, since some servers re-use
+    ids; calls of one turn that share an id are answered in call order. A result that answers
+    nothing becomes a segment without exchange: removing it is a repair, not a matter of reading.
+    """
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+        self._open: dict[str, list[_OpenCalls]] = {}
+
+    def system(self, parts: tuple[Part, ...], index: int, name: str = "") -> None:
+        """Appends a system or developer message; it is pinned."""
+        self._segments.append(
+            Segment(
+                self._next_id(),
+                Role.SYSTEM,
+                Kind.TEXT,
+                parts,
+                Source.SYSTEM,
+                Trust.SYSTEM,
+                pinned=True,
+                name=name,
+                position=(index, 0),
+            )
+        )
+
+    def user(
+        self, kind: Kind, parts: tuple[Part, ...], position: tuple[int, int], name: str = ""
+    ) -> None:
+        """Appends one part of a user message."""
+        source, trust = _AUTHORITY[kind]
+        self._segments.append(
+            Segment(
+                self._next_id(),
+                Role.USER,
+                kind,
+                parts,
+                source,
+                trust,
+                name=name,
+                position=position,
+            )
+        )
+
+    def turn(self, parts: tuple[Part, ...], index: int, name: str = "") -> None:
+        """Appends an assistant turn; with calls it opens the exchange "x<number of the turn>"."""
+        number = len(self._segments)
+        calls = [part for part in parts if part.type == "call"]
+        for call in calls:
+            stack = self._open.setdefault(call.call_id, [])
+            if not stack or stack[-1].turn != number:
+                stack.append(_OpenCalls(number, deque()))
+            stack[-1].names.append(call.name)
+        self._segments.append(
+            Segment(
+                self._next_id(),
+                Role.ASSISTANT,
+                Kind.TURN,
+                parts,
+                Source.ASSISTANT,
+                Trust.AGENT,
+                exchange=f"x{number + 1}" if calls else "",
+                name=name,
+                position=(index, 0),
+            )
+        )
+
+    def result(
+        self, call_id: str, parts: tuple[Part, ...], position: tuple[int, int], name: str = ""
+    ) -> None:
+        """Appends a tool result; `name` is used where the call it answers is not known."""
+        exchange = ""
+        stack = self._open.get(call_id)
+        if stack:
+            calls = stack[-1]
+            name = calls.names.popleft() or name
+            exchange = self._segments[calls.turn].exchange
+            if not calls.names:
+                stack.pop()
+        self._segments.append(
+            Segment(
+                self._next_id(),
+                Role.TOOL,
+                Kind.RESULT,
+                parts,
+                Source.TOOL,
+                Trust.UNTRUSTED,
+                exchange=exchange,
+                call_id=call_id,
+                name=name,
+                position=position,
+            )
+        )
+
+    def finish(self) -> tuple[Segment, ...]:
+        """Returns the segments, with what must stay pinned and unanswered turns pending."""
+        segments = self._segments
+        for stack in self._open.values():
+            for calls in stack:
+                segments[calls.turn] = replace(segments[calls.turn], pending=True)
+        for number in self._pins():
+            segments[number] = replace(segments[number], pinned=True)
+        return tuple(segments)
+
+    def _next_id(self) -> str:
+        return f"s{len(self._segments) + 1}"
+
+    def _pins(self) -> set[int]:
+        """Returns the first user text, and texts and images of the latest message with user text.
+
+        Where that message also carries results, its text is often a harness's reminder: the
+        latest one without results, which is the user's own request, is pinned too.
+        """
+        segments = self._segments
+        with_results = {s.position[0] for s in segments if s.kind == Kind.RESULT}
+        spoken = [
+            number
+            for number, segment in enumerate(segments)
+            if segment.role == Role.USER and segment.kind == Kind.TEXT and _says_something(segment)
+        ]
+        latest: set[int] = set()
+        for number in reversed(spoken):
+            latest.add(segments[number].position[0])
+            if segments[number].position[0] not in with_results:
+                break
+        # only the two ends of the walk count: reminders in between are history
+        requests = {max(latest), min(latest)} if latest else set()
+        return set(spoken[:1]) | {
+            number
+            for number, segment in enumerate(segments)
+            if segment.position[0] in requests and segment.kind in (Kind.TEXT, Kind.IMAGE)
+        }
+
+
+def _says_something(segment: Segment) -> bool:
+    return any(part.text.strip() for part in content_parts(segment))

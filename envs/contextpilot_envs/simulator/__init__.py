@@ -1,0 +1,1 @@
+"""What happens to an edited context: requests, prices, readers, misses and reloads."""

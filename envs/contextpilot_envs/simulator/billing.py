@@ -1,0 +1,58 @@
+"""What requests cost: with a prompt cache, the price depends on where the prefix breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contextpilot.core.interned import Interned
+from contextpilot.core.prices import Prices
+from contextpilot_envs.tasks.base import Task
+
+
+@dataclass(frozen=True, slots=True)
+class RawBill:
+    """What a task costs when nothing is ever edited and no limit holds.
+
+    Attributes:
+        requests: price of each request, output included, in input-token equivalents.
+        tokens: input tokens of each request, fixed prefix included.
+        total: the sum of `requests`.
+    """
+
+    requests: tuple[float, ...]
+    tokens: tuple[int, ...]
+    total: float
+
+
+def request_price(prices: Prices, cached_tokens: int, tokens: int, previous_tokens: int) -> float:
+    """Returns the price of one request's input.
+
+    Args:
+        prices: relative prices.
+        cached_tokens: longest prefix that equals the previous request's.
+        tokens: input tokens of this request.
+        previous_tokens: of the one before; below the minimum nothing was cached.
+    """
+    if previous_tokens < prices.minimum_prefix_tokens:
+        cached_tokens = 0
+    return prices.request(cached_tokens, tokens - cached_tokens)
+
+
+def raw_bill(task: Task, entries: Sequence[Interned], prices: Prices, prefix_tokens: int) -> RawBill:
+    """Returns what the task costs as it was recorded."""
+    arriving = [0] * task.requests
+    for arrival, entry in zip(task.arrivals, entries, strict=False):
+        if arrival < task.requests:
+            arriving[arrival] += entry.full_tokens
+    cold = set(task.cold_requests)
+    requests, tokens = [], []
+    previous, total = 0, prefix_tokens
+    for t in range(task.requests):
+        total += arriving[t]
+        cached = 0 if t in cold else previous
+        price = request_price(prices, cached, total, previous)
+        requests.append(price + prices.output * task.output_tokens[t])
+        tokens.append(total)
+        previous = total
+    return RawBill(tuple(requests), tuple(tokens), sum(requests))

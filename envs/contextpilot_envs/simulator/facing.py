@@ -1,0 +1,127 @@
+"""What happens when the agent needs facts: it reads them, fetches them, or acts wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from contextpilot.core.context import Context
+from contextpilot.core.segment import Form, Kind
+from contextpilot_envs.simulator.noise import uniform
+from contextpilot_envs.simulator.prepared import PreparedTask
+from contextpilot_envs.simulator.readers import unread_probability
+from contextpilot_envs.tasks.base import KeyFact
+
+_FULL = int(Form.FULL)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A fact that cannot be read now: where it is, and what the agent sees instead.
+
+    Attributes:
+        source: index of the segment to fetch.
+        seen: "stub", "summary", "nothing" or "stale".
+        value: what must be readable; "" where the whole segment must be.
+        kind: the fact's kind.
+        query: what the agent would search for.
+    """
+
+    source: int
+    seen: str
+    value: str
+    kind: str
+    query: str
+
+
+def holder(prepared: PreparedTask, context: Context, fact: KeyFact) -> int:
+    """Returns a visible segment in whose present form the fact can be read; -1: none."""
+    c, entries = context.columns, context.entries
+    partly = []
+    for i in fact.segments:
+        if c.rank[i] < 0:
+            continue
+        form = c.form[i]
+        if form == _FULL:
+            return i
+        if form:
+            partly.append(i)
+    for i in partly:
+        if fact.value in entries[i].text(Form(c.form[i])):
+            return i
+    for i in range(len(prepared.entries), len(entries)):
+        if c.form[i] and fact.value in entries[i].text(Form(c.form[i])):
+            return i
+    return -1
+
+
+def is_read(
+    prepared: PreparedTask, context: Context, fact_id: int, seed: int, attempt: int = 0
+) -> bool:
+    """True where the reader finds the fact in the context as it stands."""
+    fact = prepared.task.facts[fact_id]
+    index = holder(prepared, context, fact)
+    if index < 0:
+        return False
+    p = unread_probability(prepared.config.reader, context, index)
+    return (
+        p == 0.0
+        or uniform(seed, prepared.task.id, context.request, f"read:{fact_id}:{attempt}") >= p
+    )
+
+
+def need_of(prepared: PreparedTask, context: Context, fact: KeyFact, query: str) -> Need:
+    """Returns what the agent sees in place of a fact that it cannot read.
+
+    A stale visible copy misleads whatever else is there; a stub or a summary that stands for a
+    source names it; otherwise nothing tells that there was something.
+    """
+    c = context.columns
+    known = [i for i in fact.segments if c.rank[i] >= 0]
+    source = known[-1] if known else fact.segments[-1]
+    if any(c.rank[i] >= 0 and c.form[i] == _FULL for i in fact.stale_segments):
+        return Need(source, "stale", fact.value, fact.kind, query)
+    for i in known:
+        if c.form[i] in (Form.STUB, Form.OUTLINE):
+            return Need(i, "stub", fact.value, fact.kind, query)
+    for i in known:
+        if c.form[i] == Form.SUMMARY or (c.covered[i] >= 0 and c.form[c.covered[i]]):
+            return Need(i, "summary", fact.value, fact.kind, query)
+    return Need(source, "nothing", fact.value, fact.kind, query)
+
+
+def unread_results(context: Context) -> Iterable[int]:
+    """Yields results that were edited before the agent saw them once."""
+    c = context.columns
+    for i in context.unread:
+        if c.kind[i] == Kind.RESULT and c.form[i] != _FULL:
+            yield i
+
+
+def locate(prepared: PreparedTask, context: Context, need: Need) -> int:
+    """Returns the segment that the agent fetches for a need; -1 where its search fails.
+
+    A stub is fetched by its id. A summary names the ids that it stands for, so the search is
+    among these; otherwise it is among everything that is not visible.
+    """
+    if need.seen == "stub":
+        return need.source
+    c = context.columns
+    covering = c.covered[need.source]
+    if c.form[need.source] == Form.SUMMARY:
+        return need.source
+    native = len(prepared.entries)
+    allowed = [
+        i
+        for i in range(native)
+        if c.rank[i] >= 0
+        and not c.form[i]
+        and (covering < 0 or not c.form[covering] or c.covered[i] == covering)
+    ]
+    found = prepared.retriever.search(need.query or prepared.task.goal, 1, allowed)
+    if not found:
+        return -1
+    best = found[0][0]
+    if best == need.source:
+        return best
+    return best if need.value and need.value in context.entries[best].segment.text else -1

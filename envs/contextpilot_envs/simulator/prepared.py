@@ -1,0 +1,99 @@
+"""A task made ready to play: interned, priced, its facts indexed. Shared by all its episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from contextpilot.archives import MemoryArchive
+from contextpilot.core.budget import UNLIMITED, TokenBudget
+from contextpilot.edits.services import Services
+from contextpilot.observations.statics import Statics
+from contextpilot.retrieval.base import Retriever
+from contextpilot.summarizers.base import Summarizer
+from contextpilot.tokenizers.base import Tokenizer
+from contextpilot_envs.simulator.billing import RawBill, raw_bill
+from contextpilot_envs.simulator.config import SimulatorConfig
+from contextpilot_envs.tasks.base import Demand, Task
+
+
+class PreparedTask:
+    """Everything about a task that does not change while it is played.
+
+    Attributes:
+        task, config: as given.
+        services: for `apply_edit`; its archive is replaced per episode.
+        entries, members: the interned segments and exchanges.
+        statics: constant observation features.
+        arriving: per request, the indices that arrive before it.
+        demands: per request, the demands that it faces.
+        raw: the bill without any edit.
+        budget: limits in tokens.
+        prefix_tokens: fixed prefix that counts and is billed.
+    """
+
+    def __init__(
+        self, task: Task, config: SimulatorConfig, tokenizer: Tokenizer, summarizer: Summarizer
+    ) -> None:
+        self.task, self.config = task, config
+        self.services = Services(
+            tokenizer, summarizer, MemoryArchive(), task.goal, task.id, task.token_scale
+        )
+        self.entries, self.members = self.services.intern(task.segments)
+        self.prefix_tokens = task.prefix_tokens if config.bill_prefix else 0
+        arriving: list[list[int]] = [[] for _ in range(task.requests)]
+        for index, arrival in enumerate(task.arrivals):
+            if arrival < task.requests:
+                arriving[arrival].append(index)
+        self.arriving: Sequence[Sequence[int]] = arriving
+        faced: list[list[Demand]] = [[] for _ in range(task.requests)]
+        for demand in task.demands:
+            faced[demand.request].append(demand)
+        self.demands: Sequence[Sequence[Demand]] = faced
+        self.raw: RawBill = raw_bill(task, self.entries, config.price_table, self.prefix_tokens)
+        self.budget = self._budget()
+        self.cold = frozenset(task.cold_requests)
+
+    @cached_property
+    def statics(self) -> Statics:
+        """Constant observation features; built when first observed."""
+        return Statics(self.entries)
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """BM25 over all originals; built when an agent first has to search."""
+        from contextpilot.retrieval import Bm25Retriever
+
+        return Bm25Retriever([segment.text for segment in self.task.segments])
+
+    def _budget(self) -> TokenBudget:
+        config = self.config
+        window = UNLIMITED
+        if config.max_context_tokens is not None:
+            window = config.max_context_tokens
+        elif config.budget_fraction is not None:
+            peak = max(self.raw.tokens)
+            floor = self._least_tokens() + config.reserved_output_tokens
+            share = round(config.budget_fraction * peak) + config.reserved_output_tokens
+            window = max(share, floor)
+        return TokenBudget(
+            window, config.reserved_output_tokens, config.compression_threshold,
+            config.summarize_max_tokens,
+        )  # fmt: skip
+
+    def _least_tokens(self) -> int:
+        """Returns what no edit can remove before some request: prefix, pinned and unread.
+
+        A window below this cannot be satisfied by any policy, so a budget given as a share never
+        goes below it.
+        """
+        pinned, least = self.prefix_tokens, 0
+        for indices in self.arriving:
+            pinned += sum(
+                self.entries[i].full_tokens for i in indices if self.entries[i].segment.pinned
+            )
+            unread = sum(
+                self.entries[i].full_tokens for i in indices if not self.entries[i].segment.pinned
+            )
+            least = max(least, pinned + unread)
+        return least
