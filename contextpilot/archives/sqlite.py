@@ -177,6 +177,6 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-8", "surrogatepass")
     except (UnicodeDecodeError, AttributeError) as error:
         raise ArchiveError(
-            f"An archived row is damaged ({error}). Received {data[:40]!r}. Restore the archive "
-            "file from a backup, or take the segment from the host history again."
+            f"An archived row is damaged ({error}). Received {repr(data)[:40]}. Restore the "
+            "archive file from a backup, or take the segment from the host history again."
         ) from error

@@ -26,10 +26,11 @@ COLUMN_TYPES: Mapping[str, str] = MappingProxyType(
         "form": "b",
         "size": "i",  # tokens in the present form
         "mark": "h",  # first request at which it may leave; -1: unmarked
-        "sent": "b",  # has been in a request whole
+        "sent": "b",  # has been in a request
         "settled": "b",  # every call of its exchange has its result
         "edited": "h",  # request of the last edit
         "reloads": "h",
+        "reloaded": "h",  # request of the last reload of anything in its exchange
         "references": "h",
         "referenced": "h",  # request of the last reference
         "superseded": "b",  # a newer reading of the same resource has arrived
@@ -67,6 +68,7 @@ class Columns:
     settled: memoryview
     edited: memoryview
     reloads: memoryview
+    reloaded: memoryview
     references: memoryview
     referenced: memoryview
     superseded: memoryview

@@ -170,10 +170,10 @@ class Context:
         self.arrived_tokens += c.size[index]
 
     def mark_sent(self) -> None:
-        """Notes that the context was sent as it is: all is read, and all of it is cached."""
-        sent, form = self.columns.sent, self.columns.form
+        """Notes that the context was sent as it is: nothing is unread, and all of it is cached."""
+        sent = self.columns.sent
         for i in self.unread:
-            sent[i] = form[i] == _FULL or sent[i]
+            sent[i] = 1
         self.unread.clear()
         self.arrived_tokens = 0
         self.break_at = self.sent_length = self.length
@@ -189,7 +189,7 @@ class Context:
     def set_form(self, index: int, form: int) -> None:
         """Shows a segment in another form, and notes where the prefix breaks."""
         c = self.columns
-        size = self.entries[index].tokens(Form(form))
+        size = self.entries[index].tokens(form)
         self.total += size - c.size[index]
         c.size[index] = size
         c.form[index] = form
@@ -246,7 +246,7 @@ class Context:
         c.form[index], c.size[index] = _FULL, entry.full_tokens
         c.mark[index] = c.covered[index] = -1
         c.sent[index] = c.reloads[index] = c.references[index] = c.superseded[index] = 0
-        c.edited[index] = c.referenced[index] = NEVER
+        c.edited[index] = c.referenced[index] = c.reloaded[index] = NEVER
         self.total += entry.full_tokens
         if position < self.sent_length:
             self.sent_length += 1

@@ -126,6 +126,7 @@ class Change:
     form: tuple[int, int]
     mark: tuple[int, int]
     edited: tuple[int, int]
+    reloaded: tuple[int, int]
     after: tuple[int, int] | None = None
     """For a move: the segment that it stood behind, before and after (-1: at the front)."""
 

@@ -53,10 +53,6 @@ class EditLog:
         log._records, log._undone = list(self._records), set(self._undone)
         return log
 
-    def truncate_copy(self, length: int) -> EditLog:
-        """Returns a log with the first `length` records."""
-        return EditLog(tuple(self._records[:length]))
-
     def __len__(self) -> int:
         return len(self._records)
 

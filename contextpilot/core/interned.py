@@ -11,6 +11,10 @@ Render: TypeAlias = Callable[[Segment, Form], tuple[str, int]]
 """Returns the text that a form shows and its tokens."""
 
 
+# Plain integers: the live state holds forms as numbers, and enumeration look-ups are slow.
+_ABSENT, _FULL, _STUB = int(Form.ABSENT), int(Form.FULL), int(Form.STUB)
+
+
 class Interned:
     """One segment, shared by all contexts of a task; forms are rendered when first asked for.
 
@@ -19,7 +23,7 @@ class Interned:
         leader: index of the exchange's turn, or the segment's own index.
         resource: what a result is a reading of (a path, a query); "" where unknown.
         references: indices of earlier segments whose distinctive strings this one repeats.
-        goal_overlap: share of the goal's content words that it has, in [0, 1].
+        goal_relevance: BM25 against the goal as a share of the largest possible score, in [0, 1].
     """
 
     __slots__ = (
@@ -27,13 +31,12 @@ class Interned:
         "_rendered",
         "foldable",
         "full_tokens",
-        "goal_overlap",
+        "goal_relevance",
         "leader",
         "references",
         "resource",
         "segment",
         "stub_tokens",
-        "text_tokens",
     )
 
     def __init__(
@@ -46,8 +49,7 @@ class Interned:
         stub_tokens: int,
         resource: str = "",
         references: tuple[int, ...] = (),
-        goal_overlap: float = 0.0,
-        text_tokens: tuple[int, ...] = (),
+        goal_relevance: float = 0.0,
     ) -> None:
         self.segment = segment
         self.leader = leader
@@ -56,33 +58,32 @@ class Interned:
         self.foldable = stub_tokens < full_tokens
         self.resource = resource
         self.references = references
-        self.goal_overlap = goal_overlap
-        self.text_tokens = text_tokens
+        self.goal_relevance = goal_relevance
         self._render = render
-        self._rendered: dict[Form, tuple[str, int]] = {}
+        self._rendered: dict[int, tuple[str, int]] = {}
 
-    def tokens(self, form: Form) -> int:
-        """Returns what showing the segment in `form` costs."""
-        if form == Form.FULL:
+    def tokens(self, form: int) -> int:
+        """Returns what showing the segment in a form costs."""
+        if form == _FULL:
             return self.full_tokens
-        if form == Form.ABSENT:
+        if form == _ABSENT:
             return 0
-        if form == Form.STUB:
+        if form == _STUB:
             return self.stub_tokens
         return self._show(form)[1]
 
-    def text(self, form: Form) -> str:
-        """Returns what the agent's model reads of the segment in `form`."""
-        if form == Form.FULL:
+    def text(self, form: int) -> str:
+        """Returns what the agent's model reads of the segment in a form."""
+        if form == _FULL:
             return self.segment.text
-        return "" if form == Form.ABSENT else self._show(form)[0]
+        return "" if form == _ABSENT else self._show(form)[0]
 
     def set_summary(self, text: str, tokens: int) -> None:
         """Keeps a summary that a summarizer made, so that replays show the same one."""
-        self._rendered[Form.SUMMARY] = (text, tokens)
+        self._rendered[int(Form.SUMMARY)] = (text, tokens)
 
-    def _show(self, form: Form) -> tuple[str, int]:
+    def _show(self, form: int) -> tuple[str, int]:
         shown = self._rendered.get(form)
         if shown is None:
-            shown = self._rendered[form] = self._render(self.segment, form)
+            shown = self._rendered[form] = self._render(self.segment, Form(form))
         return shown

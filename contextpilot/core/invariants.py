@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from contextpilot.core.columns import Columns
 from contextpilot.core.context import Context
 from contextpilot.core.segment import Form, Kind
+
+# Plain integers: looking a member up in its enumeration costs more than the comparison.
+_ABSENT, _FULL = int(Form.ABSENT), int(Form.FULL)
+_TURN, _DOCUMENT, _IMAGE = int(Kind.TURN), int(Kind.DOCUMENT), int(Kind.IMAGE)
+_NOTE, _SUMMARY, _COPY = int(Kind.NOTE), int(Kind.SUMMARY), int(Kind.COPY)
 
 COOLDOWN_REQUESTS = 2
 """Requests for which a reloaded segment may not be hidden, nor a hidden one be reloaded."""
@@ -29,9 +33,22 @@ Value: TypeAlias = Any
 """An int or bool, or an array of them; conditions work on both."""
 
 
-@dataclass(frozen=True, slots=True)
+FACT_COLUMNS = (
+    "kind", "form", "size", "full", "mark", "pinned", "reasoning", "locked", "foldable", "sent",
+    "settled", "edited", "reloaded", "covered", "rank",
+)  # fmt: skip
+"""The columns that legality depends on."""
+
+
+@dataclass(slots=True)
 class Facts:
-    """What legality depends on, per segment (columns) and per context (the last four)."""
+    """What legality depends on, for many segments at once: columns, and what their contexts say.
+
+    Attributes:
+        request, overflows, latest_user_rank: of each segment's context.
+        room: tokens that still fit into its hard budget.
+        Others: columns of `contextpilot.core.columns`.
+    """
 
     kind: Value
     form: Value
@@ -45,141 +62,141 @@ class Facts:
     sent: Value
     settled: Value
     edited: Value
-    reloads: Value
+    reloaded: Value
     covered: Value
     rank: Value
     request: Value
     overflows: Value
     latest_user_rank: Value
     room: Value
-    """Tokens that still fit into the hard budget."""
 
 
-FACT_COLUMNS = (
-    "kind", "form", "size", "full", "mark", "pinned", "reasoning", "locked", "foldable", "sent", "settled",
-    "edited", "reloads", "covered", "rank",
-)  # fmt: skip
-"""The columns among the facts, in order."""
+class SegmentFacts:
+    """The same of one segment, read from its context when an invariant asks for it."""
+
+    __slots__ = ("_context", "_index", "latest_user_rank", "overflows", "request", "room")
+
+    def __init__(self, context: Context, index: int) -> None:
+        self._context, self._index = context, index
+        self.request = context.request
+        self.latest_user_rank = context.latest_user_rank
+        self.room = context.budget.input_limit - context.used_tokens
+        self.overflows = self.room < 0
+
+    def __getattr__(self, name: str) -> int:
+        """Returns a column's value; only names that are no slot come here."""
+        value: int = getattr(self._context.columns, name)[self._index]
+        return value
 
 
-def facts_of(context: Context, index: int) -> Facts:
-    """Returns the facts of one segment."""
-    c: Columns = context.columns
-    return Facts(
-        c.kind[index], c.form[index], c.size[index], c.full[index], c.mark[index],
-        c.pinned[index], c.reasoning[index], c.locked[index], c.foldable[index], c.sent[index], c.settled[index],
-        c.edited[index], c.reloads[index], c.covered[index], c.rank[index], context.request,
-        int(context.overflows), context.latest_user_rank,
-        context.budget.input_limit - context.used_tokens,
-    )  # fmt: skip
+Invariant: TypeAlias = Callable[[Any], Value]
+"""Takes `Facts` or `SegmentFacts`."""
 
 
-Invariant: TypeAlias = Callable[[Facts], Value]
 
-
-def arrived(f: Facts) -> Value:
+def arrived(f: Any) -> Value:
     """The segment has a place in the order."""
     return f.rank >= 0
 
 
-def visible(f: Facts) -> Value:
+def visible(f: Any) -> Value:
     """Something of it is shown."""
-    return f.form != Form.ABSENT
+    return f.form != _ABSENT
 
 
-def whole(f: Facts) -> Value:
+def whole(f: Any) -> Value:
     """It is shown in full."""
-    return f.form == Form.FULL
+    return f.form == _FULL
 
 
-def hidden(f: Facts) -> Value:
+def hidden(f: Any) -> Value:
     """It is not shown in full."""
-    return f.form != Form.FULL
+    return f.form != _FULL
 
 
-def not_pinned(f: Facts) -> Value:
+def not_pinned(f: Any) -> Value:
     """System prompt, goal and latest user request never leave."""
     return f.pinned == 0
 
 
-def read(f: Facts) -> Value:
+def read(f: Any) -> Value:
     """The agent has seen it once; only a request that would not fit lifts this."""
     return (f.sent != 0) | (f.overflows != 0)
 
 
-def settled(f: Facts) -> Value:
+def settled(f: Any) -> Value:
     """Every call of its exchange has its result."""
     return f.settled != 0
 
 
-def reasoning_untouched(f: Facts) -> Value:
+def reasoning_untouched(f: Any) -> Value:
     """Reasoning in the open tool loop stays as the provider signed it."""
     return (f.reasoning == 0) | (f.rank < f.latest_user_rank)
 
 
-def exchange_untouched(f: Facts) -> Value:
+def exchange_untouched(f: Any) -> Value:
     """An exchange whose turn has reasoning stays while its tool loop is open."""
     return (f.locked == 0) | (f.rank < f.latest_user_rank)
 
 
-def not_just_reloaded(f: Facts) -> Value:
+def not_just_reloaded(f: Any) -> Value:
     """Hysteresis: what was just reloaded stays for the cooldown."""
-    return (f.reloads == 0) | (f.request - f.edited >= COOLDOWN_REQUESTS)
+    return f.request - f.reloaded >= COOLDOWN_REQUESTS
 
 
-def not_just_hidden(f: Facts) -> Value:
+def not_just_hidden(f: Any) -> Value:
     """Hysteresis: what was just hidden is not reloaded at once."""
     return f.request - f.edited >= COOLDOWN_REQUESTS
 
 
-def shrinks_by_fold(f: Facts) -> Value:
+def shrinks_by_fold(f: Any) -> Value:
     """Its stub is smaller than what is shown."""
     return f.foldable != 0
 
 
-def shrinks_by_outline(f: Facts) -> Value:
+def shrinks_by_outline(f: Any) -> Value:
     """Its outline is smaller than what is shown, whatever it says."""
-    return (f.full >= OUTLINE_MIN_TOKENS) & (f.kind != Kind.TURN)
+    return (f.full >= OUTLINE_MIN_TOKENS) & (f.kind != _TURN)
 
 
-def worth_a_summary(f: Facts) -> Value:
+def worth_a_summary(f: Any) -> Value:
     """It is large enough for a summary to save something."""
     return f.size >= SUMMARY_MIN_TOKENS
 
 
-def can_be_rewritten(f: Facts) -> Value:
+def can_be_rewritten(f: Any) -> Value:
     """Turns are never rewritten: their calls must stay what the results answer."""
-    return (f.kind != Kind.TURN) & (f.kind != Kind.SUMMARY) & (f.kind != Kind.IMAGE)
+    return (f.kind != _TURN) & (f.kind != _SUMMARY) & (f.kind != _IMAGE)
 
 
-def due(f: Facts) -> Value:
+def due(f: Any) -> Value:
     """It is marked, and may leave now."""
     return (f.mark >= 0) & (f.mark <= f.request)
 
 
-def unmarked(f: Facts) -> Value:
+def unmarked(f: Any) -> Value:
     """It has no mark yet."""
     return f.mark < 0
 
 
-def standalone(f: Facts) -> Value:
+def standalone(f: Any) -> Value:
     """No message order depends on it."""
-    return (f.kind == Kind.DOCUMENT) | (f.kind == Kind.NOTE) | (f.kind == Kind.COPY)
+    return (f.kind == _DOCUMENT) | (f.kind == _NOTE) | (f.kind == _COPY)
 
 
-def not_covered(f: Facts) -> Value:
+def not_covered(f: Any) -> Value:
     """No summary stands for it; the original beside its summary would say things twice."""
     return f.covered < 0
 
 
-def fits(f: Facts) -> Value:
+def fits(f: Any) -> Value:
     """One more full copy stays within the hard budget."""
     return f.full <= f.room
 
 
-def has_original(f: Facts) -> Value:
+def has_original(f: Any) -> Value:
     """Copies and summaries are not reloaded: what they stand for is."""
-    return (f.kind != Kind.COPY) & (f.kind != Kind.SUMMARY)
+    return (f.kind != _COPY) & (f.kind != _SUMMARY)
 
 
 _HIDE = (arrived, not_pinned, read, settled, not_just_reloaded)
@@ -201,8 +218,8 @@ LEGAL: Mapping[str, tuple[Invariant, ...]] = MappingProxyType(
 )
 """Which invariants each way of editing must satisfy; the mask and `apply_edit` both read this."""
 
-def legal(rule: str, facts: Facts) -> Value:
-    """Returns True where every invariant of a rule holds."""
+def legal_facts(rule: str, facts: Facts) -> Any:
+    """Returns a bool array: where every invariant of a rule holds."""
     first, *rest = LEGAL[rule]
     allowed = first(facts)
     for invariant in rest:
@@ -210,9 +227,15 @@ def legal(rule: str, facts: Facts) -> Value:
     return allowed
 
 
-def violated(rule: str, facts: Facts) -> str:
-    """Returns the name of the first invariant that one segment's facts violate, or ""."""
+def violated(rule: str, context: Context, index: int) -> str:
+    """Returns the name of the first invariant that an edit of one segment violates, or ""."""
+    facts = SegmentFacts(context, index)
     for invariant in LEGAL[rule]:
         if not invariant(facts):
             return invariant.__name__
     return ""
+
+
+def is_legal(rule: str, context: Context, index: int) -> bool:
+    """True where every invariant of a rule holds for one segment."""
+    return not violated(rule, context, index)

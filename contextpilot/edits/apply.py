@@ -26,11 +26,12 @@ from contextpilot.core.edit import (
     Summarize,
 )
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.invariants import facts_of, legal, violated
-from contextpilot.core.segment import Form, Kind, Part, Role, Segment, Source, text_segment
-from contextpilot.edits.effect import Effect, count_reloads, rejected, shift
+from contextpilot.core.segment import Form, Segment
+from contextpilot.edits.check import check_edit
+from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
+from contextpilot.edits.made import copy_of, summary_segment
 from contextpilot.edits.services import Services
-from contextpilot.errors import IllegalEditError, SummarizerError
+from contextpilot.errors import SummarizerError
 
 
 def apply_edit(
@@ -51,6 +52,17 @@ def apply_edit(
     Raises:
         IllegalEditError: when an invariant forbids the edit; nothing has changed then.
     """
+    check_edit(context, edit)
+    return commit_edit(context, edit, services, log, reason)
+
+
+def commit_edit(
+    context: Context, edit: Edit, services: Services, log: EditLog, reason: str = ""
+) -> EditRecord:
+    """Does what `apply_edit` does with an edit that is known to be legal.
+
+    An action that the mask allows is: mask and check come from the same invariants.
+    """
     started = time.perf_counter()
     before = context.total
     op = OP_OF[type(edit)]
@@ -63,27 +75,6 @@ def apply_edit(
     )  # fmt: skip
     log.append(record)
     return record
-
-
-def require(context: Context, rule: str, targets: Sequence[int]) -> None:
-    """Raises `IllegalEditError` naming the segment and the invariant that forbids an edit."""
-    if not targets:
-        raise IllegalEditError(f"`{rule}` needs at least one target. Received none.", "targets")
-    for index in targets:
-        if not 0 <= index < len(context.entries):
-            raise IllegalEditError(
-                f"`{rule}` targets segment index {index}, but the context has "
-                f"{len(context.entries)} segments.",
-                "targets",
-            )
-        facts = facts_of(context, index)
-        if not legal(rule, facts):
-            name = violated(rule, facts)
-            raise IllegalEditError(
-                f"`{rule}` of segment {context.entries[index].segment.id} is not legal now: "
-                f"it violates `{name}`. The action mask shows what is legal.",
-                name,
-            )
 
 
 def _ids(context: Context, targets: Sequence[int]) -> tuple[str, ...]:
@@ -100,11 +91,6 @@ def _keep(_context: Context, _edit: Keep, _services: Services) -> Effect:
 
 
 def _fold(context: Context, edit: Fold, services: Services) -> Effect:
-    if edit.form not in (Form.STUB, Form.OUTLINE):
-        raise IllegalEditError(
-            f"a fold leaves Form.STUB or Form.OUTLINE. Received {edit.form!r}.", "form"
-        )
-    require(context, "outline" if edit.form == Form.OUTLINE else "fold", edit.targets)
     changes = []
     for index in edit.targets:
         _store(context, services, index)
@@ -114,18 +100,12 @@ def _fold(context: Context, edit: Fold, services: Services) -> Effect:
 
 
 def _expire(context: Context, edit: Expire, _services: Services) -> Effect:
-    if edit.requests < 0:
-        raise IllegalEditError(
-            f"`requests` must be at least 0. Received {edit.requests}.", "requests"
-        )
-    require(context, "expire", edit.targets)
     due = context.request + edit.requests
     changes = tuple(shift(context, index, mark=due) for index in edit.targets)
     return Effect(_ids(context, edit.targets), {"requests": str(edit.requests)}, changes)
 
 
 def _drop(context: Context, edit: Drop, services: Services) -> Effect:
-    require(context, "drop", edit.targets)
     group = dict.fromkeys(i for target in edit.targets for i in context.group(target))
     changes = []
     for index in group:
@@ -139,19 +119,8 @@ def _drop(context: Context, edit: Drop, services: Services) -> Effect:
 
 
 def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
-    if edit.max_tokens <= 0:
-        raise IllegalEditError(
-            f"`max_tokens` must be positive. Received {edit.max_tokens}.", "max_tokens"
-        )
     if edit.run:
         return _summarize_run(context, edit, services)
-    if len(edit.targets) != 1:
-        raise IllegalEditError(
-            "`summarize` in place takes one target; set `run=True` for several. "
-            f"Received {len(edit.targets)}.",
-            "targets",
-        )
-    require(context, "summarize", edit.targets)
     (index,) = edit.targets
     ids, params = _ids(context, edit.targets), {"max_tokens": str(edit.max_tokens)}
     segment = context.entries[index].segment
@@ -164,14 +133,13 @@ def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
     _store(context, services, index)
     context.entries[index].set_summary(text, tokens)
     output = f"{segment.id}.summary"
-    services.archive.put(services.session, _summary_segment(output, text, [segment]))
+    services.archive.put(services.session, summary_segment(output, text, [segment]))
     change = shift(context, index, form=Form.SUMMARY, mark=-1, edited=context.request)
     return Effect(ids, params, (change,), output, cost)
 
 
 def _summarize_run(context: Context, edit: Summarize, services: Services) -> Effect:
     """One summary segment takes the place of the run; an earlier summary in it is consumed."""
-    require(context, "summarize_run", edit.targets)
     group = dict.fromkeys(i for target in edit.targets for i in context.group(target))
     c = context.columns
     run = sorted((i for i in group if c.rank[i] >= 0 and c.form[i]), key=c.rank.__getitem__)
@@ -181,7 +149,7 @@ def _summarize_run(context: Context, edit: Summarize, services: Services) -> Eff
     text, cost, failure = _ask_summarizer(services, originals, edit.max_tokens)
     if failure is not None:
         return rejected(ids, params, failure, cost)
-    summary = _summary_segment(f"m{len(context.entries)}", text, originals)
+    summary = summary_segment(f"m{len(context.entries)}", text, originals)
     entry = services.interned(summary, leader=len(context.entries))
     if entry.full_tokens >= sum(c.size[i] for i in run):
         return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
@@ -191,7 +159,7 @@ def _summarize_run(context: Context, edit: Summarize, services: Services) -> Eff
     position = c.rank[run[0]]
     behind = c.order[position - 1] if position else -1
     made = context.add(entry, position)
-    changes = [Change(made, (0, int(Form.FULL)), (-1, -1), (-1, -1), (-1, behind))]
+    changes = [created(made, behind)]
     for index in run:
         changes.append(
             shift(context, index, form=Form.ABSENT, mark=-1, edited=context.request, covered=made)
@@ -201,20 +169,21 @@ def _summarize_run(context: Context, edit: Summarize, services: Services) -> Eff
 
 def _reload(context: Context, edit: Reload, services: Services) -> Effect:
     in_place = edit.placement == Placement.IN_PLACE
-    require(context, "reload_in_place" if in_place else "reload_at_end", edit.targets)
     changes: list[Change] = []
     output = ""
     for target in edit.targets:
+        form = None
         if in_place:
+            form = Form.FULL
             absent = context.columns.form[target] == Form.ABSENT
-            for index in context.group(target) if absent else (target,):
-                changes.append(
-                    shift(context, index, form=Form.FULL, edited=context.request)
-                )  # fmt: skip
         else:
             change, output = append_copy(context, target, services)
             changes.append(change)
-            changes.append(shift(context, target, edited=context.request))
+            absent = False
+        for index in context.group(target):  # hysteresis holds for the exchange as a whole
+            changes.append(_reloaded(context, index, form if absent else None))
+        if in_place and not absent:
+            changes.append(shift(context, target, form=form, edited=context.request))
     count_reloads(context, changes, 1)
     params = {"placement": edit.placement.value}
     return Effect(_ids(context, edit.targets), params, tuple(changes), output)
@@ -226,7 +195,7 @@ def reload_for_agent(
     """Shows an original at the end because the agent asked for it; hysteresis does not apply."""
     before = context.total
     change, output = append_copy(context, index, services)
-    changes = (change, shift(context, index, edited=context.request))
+    changes = (change, *(_reloaded(context, i, None) for i in context.group(index)))
     count_reloads(context, changes, 1)
     record = EditRecord(
         len(log), context.request, Op.RELOAD, _ids(context, (index,)),
@@ -244,25 +213,23 @@ def append_copy(context: Context, target: int, services: Services) -> tuple[Chan
     Inside an open tool loop the end is behind the last result; otherwise it is just before the
     latest user text, so that the user keeps the last word.
     """
-    original = context.entries[target].segment
-    made = len(context.entries)
-    copy = Segment(
-        f"m{made}", Role.TOOL, Kind.COPY,
-        tuple(Part("text", part.text) if part.type == "call" else part for part in original.parts),
-        original.source, original.trust, name=original.name, lineage=(original.id,),
-    )  # fmt: skip
-    entry = services.interned(copy, leader=made)
+    entry = copy_of(context, target, services)
+    made, copy = entry.leader, entry.segment
     last_word = context.latest_user_rank
     position = context.length
     if not context.in_tool_loop and last_word == context.length - 1:
         position = last_word
     behind = context.columns.order[position - 1] if position else -1
     context.add(entry, position)
-    return Change(made, (0, int(Form.FULL)), (-1, -1), (-1, -1), (-1, behind)), copy.id
+    return created(made, behind), copy.id
+
+
+def _reloaded(context: Context, index: int, form: Form | None) -> Change:
+    request = context.request
+    return shift(context, index, form=form, edited=request if form else None, reloaded=request)
 
 
 def _reorder(context: Context, edit: Reorder, _services: Services) -> Effect:
-    require(context, "reorder", edit.targets)
     changes = []
     for index in edit.targets:
         c = context.columns
@@ -301,19 +268,6 @@ def _ask_summarizer(
     if not text.strip():
         return "", (read, 0), Outcome.REJECTED_EMPTY_SUMMARY
     return text, (read, services.count(text)), None
-
-
-def _summary_segment(segment_id: str, text: str, originals: Sequence[Segment]) -> Segment:
-    """Returns a summary with the minimum trust of its sources, naming what it stands for."""
-    lineage = dict.fromkeys(
-        source
-        for segment in originals
-        for source in ((segment.id, *segment.lineage) if segment.lineage else (segment.id,))
-    )
-    return text_segment(
-        segment_id, Role.USER, Kind.SUMMARY, text, source=Source.MANAGER,
-        trust=min(segment.trust for segment in originals), lineage=tuple(lineage),
-    )  # fmt: skip
 
 
 _STUB: Mapping[str, str] = MappingProxyType({"form": "stub"})

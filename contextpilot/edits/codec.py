@@ -25,7 +25,7 @@ from contextpilot.core.edit import (
     Reorder,
     Summarize,
 )
-from contextpilot.core.invariants import facts_of, legal
+from contextpilot.core.invariants import is_legal
 from contextpilot.core.segment import Form, Kind
 from contextpilot.errors import ConfigurationError
 
@@ -97,6 +97,15 @@ class ActionCodec:
         self.size = self.archive_start + len(ARCHIVE_PRESETS) * archive_slots
         self._preset_index = {(p.op, p.name): i for i, p in enumerate(CONTEXT_PRESETS)}
         self._archive_index = {p.name: i for i, p in enumerate(ARCHIVE_PRESETS)}
+        self._actions = [Action(Op.KEEP, "", -1)]
+        for preset in CONTEXT_PRESETS:
+            self._actions += [
+                Action(preset.op, preset.name, slot) for slot in range(context_slots)
+            ]  # fmt: skip
+        for preset in ARCHIVE_PRESETS:
+            self._actions += [
+                Action(preset.op, preset.name, slot, archived=True) for slot in range(archive_slots)
+            ]
 
     def encode(self, op: Op, preset: str = "", slot: int = -1, *, archived: bool = False) -> int:
         """Returns the action's integer.
@@ -130,15 +139,7 @@ class ActionCodec:
             raise ConfigurationError(
                 f"an action must lie in [0, {self.size}). Received {action}."
             )
-        if action == 0:
-            return Action(Op.KEEP, "", -1)
-        if action < self.archive_start:
-            index, slot = divmod(action - 1, self.context_slots)
-            preset = CONTEXT_PRESETS[index]
-            return Action(preset.op, preset.name, slot)
-        index, slot = divmod(action - self.archive_start, self.archive_slots)
-        preset = ARCHIVE_PRESETS[index]
-        return Action(preset.op, preset.name, slot, archived=True)
+        return self._actions[action]
 
 
 def to_edit(context: Context, action: Action, index: int) -> Edit:
@@ -168,7 +169,7 @@ def marked_behind(context: Context, index: int, rule: str) -> tuple[int, ...]:
     return tuple(
         i
         for i in c.order[max(0, c.rank[index]) : context.length]
-        if c.mark[i] >= 0 and legal(rule, facts_of(context, i))
+        if c.mark[i] >= 0 and is_legal(rule, context, i)
     )
 
 
@@ -176,8 +177,12 @@ def _summarize(context: Context, index: int, *, run: bool) -> Summarize:
     c = context.columns
     targets = run_through(context, index) if run else (index,)
     tokens = sum(c.size[i] for i in targets)
-    limit = min(context.budget.summarize_max_tokens, tokens // SUMMARY_RATIO)
-    return Summarize(targets, max(SUMMARY_FLOOR_TOKENS, limit), run)
+    return Summarize(targets, summary_limit(tokens, context.budget.summarize_max_tokens), run)
+
+
+def summary_limit(tokens: int, summarize_max_tokens: int) -> int:
+    """Returns how long the summary of `tokens` tokens may be."""
+    return max(SUMMARY_FLOOR_TOKENS, min(summarize_max_tokens, tokens // SUMMARY_RATIO))
 
 
 def run_through(context: Context, index: int) -> tuple[int, ...]:
@@ -199,7 +204,7 @@ def run_through(context: Context, index: int) -> tuple[int, ...]:
         if leader not in allowed:
             group = context.group(i)
             allowed[leader] = all(
-                start <= c.rank[j] <= end and legal("summarize_run", facts_of(context, j))
+                start <= c.rank[j] <= end and is_legal("summarize_run", context, j)
                 for j in group
                 if c.form[j]
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from contextpilot.core.context import Context
 from contextpilot.core.edit import Change, Outcome
+from contextpilot.core.segment import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,12 @@ class Effect:
     output: str = ""
     summarizer_tokens: tuple[int, int] = (0, 0)
     outcome: Outcome = Outcome.APPLIED
+
+
+def created(index: int, behind: int) -> Change:
+    """Returns the change of a segment that did not exist, now behind another (-1: in front)."""
+    nothing = (-1, -1)
+    return Change(index, (0, int(Form.FULL)), nothing, nothing, nothing, (-1, behind))
 
 
 def count_reloads(context: Context, changes: Iterable[Change], step: int) -> None:
@@ -42,21 +49,25 @@ def shift(
     form: int | None = None,
     mark: int | None = None,
     edited: int | None = None,
+    reloaded: int | None = None,
     covered: int | None = None,
     after: tuple[int, int] | None = None,
 ) -> Change:
     """Changes one segment's state and returns what it was and what it is."""
     c = context.columns
-    old_form, old_mark, old_edited = c.form[index], c.mark[index], c.edited[index]
+    old_form, old_mark = c.form[index], c.mark[index]
+    old_edited, old_reloaded = c.edited[index], c.reloaded[index]
     if form is not None and form != old_form:
         context.set_form(index, form)
     if mark is not None:
         c.mark[index] = mark
     if edited is not None:
         c.edited[index] = edited
+    if reloaded is not None:
+        c.reloaded[index] = reloaded
     if covered is not None:
         c.covered[index] = covered
     return Change(
         index, (old_form, c.form[index]), (old_mark, c.mark[index]), (old_edited, c.edited[index]),
-        after,
+        (old_reloaded, c.reloaded[index]), after,
     )  # fmt: skip

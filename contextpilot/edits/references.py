@@ -7,6 +7,7 @@ environment, and know nothing of labels.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import defaultdict
 from functools import lru_cache
@@ -76,10 +77,35 @@ def goal_words(goal: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_WORD.findall(goal[:4000].lower())))[:MAX_GOAL_WORDS]
 
 
-def goal_overlap(goal: str, text: str) -> float:
-    """Returns the share of the goal's content words that occur in a text, in [0, 1]."""
-    words = goal_words(goal)
-    if not words:
-        return 0.0
-    lowered = text[:MAX_READ_CHARS].lower()
-    return sum(word in lowered for word in words) / len(words)
+class GoalRelevance:
+    """BM25 of each new segment against the goal, with the statistics of the segments so far.
+
+    Robertson and Zaragoza (2009), "The Probabilistic Relevance Framework: BM25 and Beyond",
+    k1 = 1.2 and b = 0.75. Running statistics, since in production later segments are unknown.
+    """
+
+    K1, B = 1.2, 0.75
+
+    def __init__(self, goal: str) -> None:
+        self._words = goal_words(goal)
+        self._document_frequency = dict.fromkeys(self._words, 0)
+        self._documents = 0
+        self._characters = 0
+
+    def add(self, text: str) -> float:
+        """Returns the segment's score as a share of the largest possible one, in [0, 1]."""
+        lowered = text[:MAX_READ_CHARS].lower()
+        self._documents += 1
+        self._characters += len(lowered) + 1
+        length = (len(lowered) + 1) * self._documents / self._characters
+        damping = self.K1 * (1 - self.B + self.B * length)
+        score = best = 0.0
+        for word in self._words:
+            count = lowered.count(word)
+            known = self._document_frequency[word]
+            idf = math.log(1 + (self._documents - known + 0.5) / (known + 0.5))
+            best += idf * (self.K1 + 1)
+            if count:
+                score += idf * count * (self.K1 + 1) / (count + damping)
+                self._document_frequency[word] = known + 1
+        return score / best if best else 0.0

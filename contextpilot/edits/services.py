@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from contextpilot.archives.base import Archive
 from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form, Kind, Segment
-from contextpilot.edits.references import ReferenceIndex, goal_overlap, resource_of
+from contextpilot.edits.references import GoalRelevance, ReferenceIndex, resource_of
 from contextpilot.edits.stub import bare_stub, outline_stub
 from contextpilot.messages.openai import fold_arguments
 from contextpilot.summarizers.base import SourceText, Summarizer, SummaryRequest
@@ -17,6 +17,9 @@ from contextpilot.tokenizers.base import Tokenizer
 from contextpilot.tokenizers.count import segment_tokens
 
 LONG_ARGUMENT_CHARS = 80
+
+LEAST_STUB_TOKENS = 12
+"""No stub is shorter, so a segment of this size is never worth folding."""
 
 
 @dataclass(slots=True)
@@ -52,7 +55,7 @@ class Services:
         for i, segment in enumerate(segments):
             if segment.exchange:
                 groups.setdefault(leaders.setdefault(segment.exchange, i), []).append(i)
-        index = ReferenceIndex()
+        index, relevance = ReferenceIndex(), GoalRelevance(self.goal)
         entries = []
         for i, segment in enumerate(segments):
             leader = leaders[segment.exchange] if segment.exchange else i
@@ -62,6 +65,7 @@ class Services:
                     leader=leader,
                     resource=resource_of(segment, segments[leader]),
                     references=index.add(i, segment),
+                    goal_relevance=relevance.add(segment.text),
                 )
             )
         return entries, {leader: tuple(g) for leader, g in groups.items() if len(g) > 1}
@@ -73,6 +77,7 @@ class Services:
         leader: int,
         resource: str = "",
         references: tuple[int, ...] = (),
+        goal_relevance: float = 0.0,
     ) -> Interned:
         """Returns one segment with its token counts."""
         full = self.scaled(segment_tokens(self.tokenizer, segment))
@@ -84,8 +89,16 @@ class Services:
             stub_tokens=self._stub_tokens(segment, full),
             resource=resource,
             references=references,
-            goal_overlap=goal_overlap(self.goal, segment.text),
+            goal_relevance=goal_relevance,
         )
+
+    def interned_copy(self, copy: Segment, original: Interned, leader: int) -> Interned:
+        """Returns a copy of an original, whose tokens are known already."""
+        return Interned(
+            copy, self.render, leader=leader, full_tokens=original.full_tokens,
+            stub_tokens=self._stub_tokens(copy, original.full_tokens),
+            goal_relevance=original.goal_relevance,
+        )  # fmt: skip
 
     def render(self, segment: Segment, form: Form) -> tuple[str, int]:
         """Returns the text of a stub or an outline, and its tokens."""
@@ -109,6 +122,8 @@ class Services:
 
     def _stub_tokens(self, segment: Segment, full_tokens: int) -> int:
         """Returns what the bare stub costs; equal to the full size where a fold saves nothing."""
+        if full_tokens <= LEAST_STUB_TOKENS:
+            return full_tokens
         if segment.kind == Kind.SUMMARY or segment.kind == Kind.NOTE:
             return full_tokens
         if segment.kind == Kind.TURN and any(part.type == "call" for part in segment.parts):

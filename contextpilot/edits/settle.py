@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextpilot.core.context import Context
 from contextpilot.core.edit import EditRecord, Fold
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.invariants import facts_of, legal
+from contextpilot.core.invariants import is_legal
 from contextpilot.edits.apply import apply_edit
 from contextpilot.edits.services import Services
 
@@ -27,7 +27,7 @@ def settle_marks(context: Context, services: Services, log: EditLog) -> EditReco
     targets = tuple(
         i
         for i in c.order[start : context.length]
-        if c.mark[i] >= 0 and legal("flush_fold", facts_of(context, i))
+        if c.mark[i] >= 0 and is_legal("flush_fold", context, i)
     )
     if not targets:
         return None

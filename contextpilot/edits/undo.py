@@ -10,6 +10,8 @@ from contextpilot.core.edit_log import EditLog
 from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form
 from contextpilot.edits.effect import count_reloads
+from contextpilot.edits.made import copy_of
+from contextpilot.edits.services import Services
 from contextpilot.errors import IllegalEditError
 
 
@@ -73,13 +75,14 @@ def _revert(context: Context, change: Change) -> None:
     if change.form[1] == Form.ABSENT:
         c.covered[index] = -1
     c.mark[index], c.edited[index] = change.mark[0], change.edited[0]
+    c.reloaded[index] = change.reloaded[0]
 
 
 def replay(
     context: Context,
     log: EditLog,
     advance: Callable[[Context, int], None],
-    made: Callable[[str], Interned],
+    services: Services,
 ) -> None:
     """Repeats a log on a fresh context, without asking a summarizer again.
 
@@ -87,7 +90,7 @@ def replay(
         context: a context of the same conversation before its first arrival.
         log: the log to repeat.
         advance: brings the context to a request number: sends and arrivals of the host.
-        made: returns the interned segment of an id that the manager made, from the archive.
+        services: its archive has the summaries that the log's edits made.
     """
     for record in log:
         advance(context, record.request)
@@ -98,14 +101,12 @@ def replay(
             if undone.op == Op.RELOAD:
                 count_reloads(context, undone.changes, -1)
             continue
-        if record.op == Op.SUMMARIZE and record.changes and record.output.endswith(".summary"):
-            entry = made(record.output)
-            context.entries[record.changes[0].index].set_summary(
-                entry.segment.text, entry.full_tokens
-            )
+        if record.op == Op.SUMMARIZE and record.changes and "run" not in record.params:
+            text = services.archive.get(services.session, record.output).text
+            context.entries[record.changes[0].index].set_summary(text, services.count(text))
         created = -1
         for change in record.changes:
-            created = _repeat(context, change, record, created, made)
+            created = _repeat(context, change, record, created, services)
         if record.op == Op.RELOAD:
             count_reloads(context, record.changes, 1)
 
@@ -115,7 +116,7 @@ def _repeat(
     change: Change,
     record: EditRecord,
     created: int,
-    made: Callable[[str], Interned],
+    services: Services,
 ) -> int:
     """Makes one change again; returns the index of the segment that the record created."""
     c, index = context.columns, change.index
@@ -123,7 +124,7 @@ def _repeat(
         behind = change.after[1]
         position = c.rank[behind] + 1 if behind >= 0 else 0
         if change.form[0] == Form.ABSENT:
-            return context.add(made(record.output), position)
+            return context.add(_made(context, record, services), position)
         if c.rank[index] < position:
             position -= 1
         context.move(index, position)
@@ -132,4 +133,14 @@ def _repeat(
     if change.form[1] == Form.ABSENT and created >= 0:
         c.covered[index] = created
     c.mark[index], c.edited[index] = change.mark[1], change.edited[1]
+    c.reloaded[index] = change.reloaded[1]
     return created
+
+
+def _made(context: Context, record: EditRecord, services: Services) -> Interned:
+    """Returns the segment that an edit made, as it was."""
+    if record.op == Op.RELOAD:
+        ids = [entry.segment.id for entry in context.entries]
+        return copy_of(context, ids.index(record.targets[0]), services)
+    summary = services.archive.get(services.session, record.output)
+    return services.interned(summary, leader=len(context.entries))

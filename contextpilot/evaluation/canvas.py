@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,10 +103,21 @@ def arms(interval: Interval) -> list[list[float]] | None:
 
 
 def success_limits(axes: Axes) -> None:
-    """Keeps a success axis within what can occur, with room for markers at 0 and 100."""
+    """Ends a success axis where success can end, with room for the markers at 0 and 100."""
     low, high = axes.get_ylim()
-    pad = 0.04 * (high - low) + 0.2
-    axes.set_ylim(max(low - pad, -2.5), min(high + pad, 102.5))
+    pad = 0.05 * (min(high, 100.0) - max(low, 0.0))
+    axes.set_ylim(max(low, -pad), min(high, 100 + pad))
+
+
+def wrapped(name: str, width: int) -> str:
+    """Returns a name in lines of at most `width` characters, broken after `_`, `,` and the like."""
+    lines = [""]
+    for piece in re.findall(r"[^_,/:\[ -]*[_,/:\[ -]?", name):
+        for part in (piece[at : at + width] for at in range(0, len(piece), width)):
+            if len(lines[-1]) + len(part.rstrip()) > width:
+                lines.append("")
+            lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def band(

@@ -1,38 +1,14 @@
-"""Where labels go in a plot so that none covers another. Pure geometry, in pixels."""
+"""Where the names of points go so that none covers another. Pure geometry, in pixels."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 Pixels = npt.NDArray[np.float64]
 _ANGLES = np.deg2rad([0, 180, 90, 270, 45, 135, 315, 225, 22, 158, 338, 202, 67, 113, 247, 293])
+_REACHES = (0.5, 1.0, 1.7, 2.6, 3.8, 5.2, 7.0, 9.0, 11.0, 13.0, 15.0)
 _FORBIDDEN = 1e6
-
-
-def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Returns positions at least `gap` apart, as near as possible to those wanted, in their order.
-
-    Least squares under the gaps, by pooling neighbours that collide; then moved into `[low, high]`
-    as far as they fit.
-    """
-    order = np.argsort(positions, kind="stable")
-    # Less i gaps each, "at least a gap apart" becomes "not decreasing": isotonic regression.
-    pools: list[tuple[float, int]] = []
-    for rank, index in enumerate(order):
-        pools.append((positions[index] - rank * gap, 1))
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (second, m), (first, n) = pools.pop(), pools.pop()
-            pools.append(((first * n + second * m) / (n + m), n + m))
-    flat = [mean for mean, size in pools for _ in range(size)]
-    room = high - low - (len(flat) - 1) * gap
-    clipped = [low + min(max(value - low, 0.0), max(room, 0.0)) for value in flat]
-    placed = [0.0] * len(flat)
-    for rank, index in enumerate(order):
-        placed[index] = clipped[rank] + rank * gap
-    return placed
 
 
 def place(
@@ -72,7 +48,7 @@ def _options(anchor: Pixels, size: Pixels) -> Pixels:
     """Returns label centres `(O, 2)` in rings around an anchor, the nearest ring first."""
     unit = np.stack((np.cos(_ANGLES), np.sin(_ANGLES)), axis=1)
     height = size[1]
-    rings = [unit * (size / 2 + height * reach) for reach in (0.5, 1.0, 1.7, 2.6, 3.8, 5.2, 7.0)]
+    rings = [unit * (size / 2 + height * reach) for reach in _REACHES]
     options: Pixels = anchor + np.concatenate(rings)
     return options
 

@@ -8,6 +8,7 @@ colour blindness; markers and line styles say the same once more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +27,15 @@ from contextpilot.evaluation.canvas import (
     styles,
     success_label,
     success_limits,
+    wrapped,
 )
 from contextpilot.evaluation.front import Front
 from contextpilot.evaluation.horizon import HorizonCurve
-from contextpilot.evaluation.labels import Pixels, place, spread
+from contextpilot.evaluation.labels import Pixels, place
 from contextpilot.evaluation.rows import MISS_PRICE
 from contextpilot.evaluation.sensitivity import MISS_PRICES, ObjectiveLine
 from contextpilot.evaluation.slices import ReportPlan, Slice
+from contextpilot.evaluation.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,49 +73,24 @@ def draw_front(path: Path, front: Front, plan: ReportPlan) -> None:
 
 
 def draw_horizon(path: Path, curve: HorizonCurve, plan: ReportPlan) -> None:
-    """Draws success by horizon, a panel a policy: its interval as a band, all others in grey.
-
-    The reference is in every panel. One panel for all would be a stack of bands.
+    """Draws success by horizon with its intervals, a panel a policy.
 
     Raises:
         PlotsUnavailableError: when matplotlib is not installed.
     """
-    shown = [policy for policy, _ in curve.curves if policy != curve.reference] or [curve.reference]
-    columns = min(len(shown), 4)
-    rows = -(-len(shown) // columns)
-    figure = new_figure(1.0 + 2.5 * columns, 0.9 + 2.1 * rows)
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axes, policy in zip(grid.flat, shown, strict=False):
-        _horizon_panel(axes, curve, policy, plan)
-    for axes in grid.flat[len(shown) :]:
-        axes.set_visible(False)
-    success_limits(grid[0, 0])
-    # A column whose last panel is empty keeps its tick labels on the one above.
-    for index in range(len(shown) - columns, len(shown)):
-        grid.flat[index].tick_params(labelbottom=True)
-    figure.suptitle(
-        f"{curve.slice.title} (black: {curve.reference}, grey: the others)", fontsize=11
-    )
+    lines = [
+        _Line(policy, [p.horizon for p in points], [p.success for p in points], 100)
+        for policy, points in curve.curves
+    ]
+    figure, panels = _panels(lines, plan, curve.slice.title, curve.horizons)
+    if curve.horizons[-1] > 4 * curve.horizons[0]:
+        panels[0].set_xscale("log")
+    panels[0].set_xticks(curve.horizons, labels=[str(horizon) for horizon in curve.horizons])
+    panels[0].minorticks_off()
+    success_limits(panels[0])
     figure.supxlabel("horizon, requests per task", fontsize=10)
     figure.supylabel(success_label(curve.measure), fontsize=10)
-    figure.set_layout_engine("constrained")
     save(figure, path)
-
-
-def _horizon_panel(axes: Axes, curve: HorizonCurve, policy: str, plan: ReportPlan) -> None:
-    for other, points in curve.curves:
-        horizons = [point.horizon for point in points]
-        intervals = [point.success for point in points]
-        if other in (policy, curve.reference):
-            band(axes, horizons, intervals, styles(plan)[other], 100, horizons)
-        else:
-            means = [100 * interval.mean for interval in intervals]
-            axes.plot(horizons, means, color=GREY, linewidth=0.8, zorder=1)
-    if curve.horizons[-1] > 4 * curve.horizons[0]:
-        axes.set_xscale("log")
-    axes.set_xticks(curve.horizons, labels=[str(horizon) for horizon in curve.horizons])
-    axes.minorticks_off()
-    finish(axes, policy)
 
 
 def draw_sensitivity(
@@ -123,51 +101,79 @@ def draw_sensitivity(
     Raises:
         PlotsUnavailableError: when matplotlib is not installed.
     """
-    figure = new_figure()
-    axes = figure.add_axes((0.085, 0.11, 0.7, 0.82))
-    ends = []
-    for line in lines:
-        marked = [price for price in MISS_PRICES if price in line.prices]
-        band(axes, line.prices, line.intervals, styles(plan)[line.policy], 1, marked)
-        ends.append((line.policy, line.prices[-1], line.intervals[-1].mean))
-    axes.axvline(MISS_PRICE, color=DARK, linewidth=0.8, linestyle=":", zorder=0)
-    axes.annotate(
-        "default", (MISS_PRICE, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -11),
-        textcoords="offset points", color=DARK, fontsize=9,
-    )  # fmt: skip
-    axes.set_xticks((0, *MISS_PRICES, 10, 15))
-    axes.set_xlabel("price of a silent miss, raw requests")
-    axes.set_ylabel("objective J (0: no bill, no miss)")
-    finish(axes, where.title)
-    _label_ends(figure, axes, ends, plan)
+    shown = [_Line(line.policy, line.prices, line.intervals, 1) for line in lines]
+    figure, panels = _panels(shown, plan, where.title, MISS_PRICES)
+    panels[0].set_xticks((*MISS_PRICES, 10, 15))
+    for axes in panels:
+        axes.axvline(MISS_PRICE, color=DARK, linewidth=0.8, linestyle=":", zorder=0)
+    figure.supxlabel(
+        f"price of a silent miss, raw requests (dotted: {MISS_PRICE:g}, the default)", fontsize=10
+    )
+    figure.supylabel("objective J (0: no bill, no miss)", fontsize=10)
     save(figure, path)
 
 
-def _label_ends(
-    figure: Figure, axes: Axes, ends: Sequence[tuple[str, float, float]], plan: ReportPlan
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A policy's intervals over `x`, and what they are multiplied by for display."""
+
+    policy: str
+    x: Sequence[float]
+    intervals: Sequence[Interval]
+    scale: float
+
+
+def _panels(
+    lines: Sequence[_Line], plan: ReportPlan, title: str, marked: Sequence[float]
+) -> tuple[Figure, list[Axes]]:
+    """Returns a figure with a panel a policy: its band in colour, the reference's, others grey.
+
+    One panel for all would be a stack of bands in which none can be told apart. Axes are shared.
+    """
+    names = [line.policy for line in lines]
+    shown = [name for name in names if name != plan.reference] or names
+    columns = max(min(len(shown), 4), 1)
+    rows = max(-(-len(shown) // columns), 1)
+    width = max(1.0 + 2.5 * columns, 6.0)
+    figure = new_figure(width, max(0.9 + 2.1 * rows, 4.0))
+    figure.set_layout_engine("constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, name in zip(grid.flat, shown, strict=False):
+        _fill_panel(axes, lines, name, plan, marked)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_visible(False)
+    # Above an empty place, a panel keeps its tick labels.
+    for axes in grid.flat[max(len(shown) - columns, 0) : len(shown)]:
+        axes.tick_params(labelbottom=True)
+    key = f"{title} (black: {plan.reference}; grey: the others; bands: 95% intervals)"
+    figure.suptitle(wrapped(key, int(11 * width)), fontsize=11)
+    return figure, list(grid.flat[: max(len(shown), 1)])
+
+
+def _fill_panel(
+    axes: Axes, lines: Sequence[_Line], policy: str, plan: ReportPlan, marked: Sequence[float]
 ) -> None:
-    """Names each line in the right margin, with a thin leader where the name had to move."""
-    figure.canvas.draw()
-    frame = axes.get_window_extent()
-    pixels = axes.transData.transform([(x, y) for _, x, y in ends])
-    heights = spread([float(y) for y in pixels[:, 1]], 0.105 * DPI * 1.25, frame.y0, frame.y1)
-    for (policy, x, y), height in zip(ends, heights, strict=True):
-        fraction = (height - frame.y0) / frame.height
-        axes.annotate(
-            policy, (x, y), xytext=(1.045, fraction), textcoords="axes fraction", fontsize=9,
-            va="center", color="black", annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-", "color": styles(plan)[policy].colour, "linewidth": 0.9,
-                "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5),
-            },
-        )  # fmt: skip
+    for line in lines:
+        if line.policy in (policy, plan.reference):
+            style = styles(plan)[line.policy]
+            band(axes, line.x, line.intervals, style, line.scale, marked)
+        else:
+            means = [line.scale * interval.mean for interval in line.intervals]
+            axes.plot(line.x, means, color=GREY, linewidth=0.8, zorder=1)
+    finish(axes, wrapped(policy, 30))
 
 
 def _label_points(figure: Figure, axes: Axes, front: Front, grid: Pixels, best: Pixels) -> None:
     """Names each point beside it, clear of the other names, points, bars and the front."""
     axes.set_xlim(axes.get_xlim())
     centres = np.array([(100 * p.cost.mean, 100 * p.success.mean) for p in front.points])
-    texts = [axes.text(0, 0, p.policy, fontsize=9, ha="center", va="center") for p in front.points]
+    texts = [
+        axes.text(
+            0, 0, wrapped(p.policy, 24), fontsize=9, ha="center", va="center", zorder=4,
+            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5},
+        )
+        for p in front.points
+    ]  # fmt: skip
     if not texts:
         return
     figure.canvas.draw()

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import NoReturn
 
+from contextpilot.core.edit import Op
 from contextpilot.errors import ConfigurationError, did_you_mean
 
-OPS = ("keep", "summarize", "fold", "expire", "drop", "reload", "reorder")
+OPS = tuple(op.name.lower() for op in Op)
 SEEN = ("stub", "summary", "nothing", "stale")
 MISS_PRICE = 5.0
 """Default price of a silent miss, in raw requests at the point where it happens."""
@@ -76,7 +77,8 @@ class EvaluationRow:
             together. `notice` names the preset of the reader's chances to notice a missing fact,
             `horizon` is the task's number of requests, `seed` that of the reader's noise.
         objective: `objective_value` at the default miss price and task weight.
-        demand_success: share of demands that were met without a silent miss, in [0, 1].
+        demand_success: share of demands that were met without a silent miss, in [0, 1]; 1 where
+            there were none.
         task_success: the final answer has every key point; for replays, no silent miss at all.
         silent_misses, forced_reloads: how often in the episode.
         billed_tokens: the whole bill at the configured prices: fixed prefix, output, summarizer

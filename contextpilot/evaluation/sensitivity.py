@@ -33,7 +33,9 @@ def sensitivity_table(
     """Returns the objective of each policy at each miss price."""
 
     def cells(policy: str) -> tuple[Cell, ...]:
-        return tuple(group.interval(policy, _at(price), plan.seed) for price in miss_prices)
+        return tuple(
+            group.interval(policy, price_measure(price), plan.seed) for price in miss_prices
+        )
 
     columns = tuple(
         Column(f"objective_at_{price:g}", f"J at miss price {price:g}", 3) for price in miss_prices
@@ -68,21 +70,26 @@ def objective_lines(
     prices = tuple(float(price) for price in np.linspace(0, max(miss_prices), samples))
     lines = []
     for policy in plan.policies:
-        intervals = [group.interval(policy, _at(price), plan.seed) for price in prices]
+        intervals = [group.interval(policy, price_measure(price), plan.seed) for price in prices]
         shown = tuple(interval for interval in intervals if interval is not None)
         if shown:
             lines.append(ObjectiveLine(policy, prices, shown))
     return tuple(lines)
 
 
-def best_by_price(table: Table) -> tuple[str | None, ...]:
-    """Returns, for each price column of a sensitivity table, the policy with the best mean."""
+def best_by_price(table: Table, without: str = "") -> tuple[str | None, ...]:
+    """Returns, for each price column of a sensitivity table, the policy with the best mean.
+
+    `without` leaves one policy out, such as the oracle.
+    """
     best: list[str | None] = []
     for index in range(len(table.columns)):
-        known = [(cell.mean, row.policy) for row in table.rows if (cell := row.cells[index])]
+        cells = [(row.cells[index], row.policy) for row in table.rows if row.policy != without]
+        known = [(cell.mean, policy) for cell, policy in cells if cell is not None]
         best.append(max(known)[1] if known else None)
     return tuple(best)
 
 
-def _at(price: float) -> Measure:
+def price_measure(price: float) -> Measure:
+    """Returns the measure that reads a row's objective at a miss price."""
     return lambda row: objective_at(row, price)

@@ -63,6 +63,7 @@ def parse(messages: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
 def render(segments: Sequence[RenderedSegment]) -> list[dict[str, Any]]:
     """Returns the messages that show the visible segments, in the order given.
 
+    A message that an edit leaves empty, or with nothing but reasoning, is left out.
     Neighbours of one role that an absence left side by side become one message.
 
     Raises:

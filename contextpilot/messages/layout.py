@@ -76,7 +76,8 @@ class Wire(Protocol):
 def lay_out(segments: Sequence[RenderedSegment], wire: Wire) -> list[Outgoing]:
     """Returns the messages that show the segments, in order."""
     out: list[Outgoing] = []
-    for group in _groups(_exchanges_together(segments), wire.shared_roles):
+    ordered = _pending_last(_exchanges_together(segments))
+    for group in _groups(ordered, wire.shared_roles):
         first = group[0].segment
         if first.kind == Kind.COPY:
             _place_copy(out, group[0], wire)
@@ -129,6 +130,21 @@ def _exchanges_together(segments: Sequence[RenderedSegment]) -> Sequence[Rendere
     return out
 
 
+def _pending_last(segments: Sequence[RenderedSegment]) -> Sequence[RenderedSegment]:
+    """Moves what was put behind a turn whose calls are pending before it: nothing may follow it."""
+    at = len(segments) - 1
+    while at >= 0 and segments[at].segment.kind != Kind.TURN:
+        at -= 1
+    if at < 0 or not segments[at].segment.pending:
+        return segments
+    turn, tail = segments[at].segment, segments[at:]
+    others = [shown for shown in tail if shown.segment.exchange != turn.exchange]
+    if any(shown.segment.position > turn.position for shown in others):
+        return segments  # the host itself went on: a dangling call, which is not ours to hide
+    members = [shown for shown in tail if shown.segment.exchange == turn.exchange]
+    return [*segments[:at], *others, *members]
+
+
 def _groups(
     segments: Sequence[RenderedSegment], shared_roles: frozenset[Role]
 ) -> list[list[RenderedSegment]]:
@@ -175,7 +191,7 @@ def _place_copy(out: list[Outgoing], copy: RenderedSegment, wire: Wire) -> None:
         at -= 1
     stage = out[at].stage if at >= 0 else Stage.SYSTEM
     behind = at + 1
-    while behind < len(out) and out[behind].stage == Stage.MADE:
+    while behind < len(out) and out[behind].stage in (Stage.SYSTEM, Stage.MADE):
         behind += 1
     if stage == Stage.RESULTS:
         out[at] = replace(out[at], message=wire.with_copy(out[at].message, copy))

@@ -71,6 +71,8 @@ def parse(messages: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
 def render(segments: Sequence[RenderedSegment]) -> list[dict[str, Any]]:
     """Returns the messages that show the visible segments, in the order given.
 
+    A message that an edit leaves empty, or with nothing but reasoning, is left out.
+
     Raises:
         MessageFormatError: when a segment is from another format or lacks the text of its form.
     """

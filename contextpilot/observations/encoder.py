@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from contextpilot.core.context import Context
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.invariants import FACT_COLUMNS, Facts, legal
+from contextpilot.core.invariants import FACT_COLUMNS, Facts, legal_facts
 from contextpilot.core.prices import Prices
 from contextpilot.core.segment import Form
 from contextpilot.edits.codec import ARCHIVE_PRESETS, CONTEXT_PRESETS, ActionCodec
@@ -88,6 +88,8 @@ class ObservationEncoder:
         self._overflowed = np.zeros(rows, bool)
         self._statics: list[Statics] = [Statics(())] * rows
         self._unlisted = np.zeros((rows, 2), np.float32)
+        self._pending: list[tuple[int, Indices]] = []
+        self._pending_archives: list[int] = []
         reload_output = np.log1p(reload_output_tokens) / TOKEN_SCALE
         first = _G["price_cached"]
         self.state[:, first : first + 4] = (
@@ -98,42 +100,40 @@ class ObservationEncoder:
 
     def start(self, row: int, statics: Statics, goal: str) -> None:
         """Begins an episode in a row."""
-        self._statics[row] = statics
+        self._statics[row] = statics.fork()
         self.goal_tokens[row] = text_tokens(goal, GOAL_TEXT_TOKENS)
 
-    def refresh(self, rows: Sequence[int], contexts: Sequence[Context]) -> None:
-        """Gives the rows' visible and archived segments their slots and encodes all of them.
+    def refresh(self, row: int, context: Context) -> None:
+        """Gives a row's visible and archived segments their slots, to be encoded by `finish`."""
+        columns = {name: self.batch.arrays[name][row] for name in _SLOT_COLUMNS}
+        order = columns["order"][: context.length].astype(np.intp)
+        chosen = context_slots(
+            order, columns["form"], columns["size"], columns["pinned"], self.codec.context_slots
+        )
+        gone = archive_slots(
+            order, columns["form"], columns["kind"], columns["edited"], self.codec.archive_slots
+        )
+        self._fill(row, context, chosen, gone)
 
-        Args:
-            rows: which rows; contexts: all B contexts, by row.
+    def reassign(self, row: int, context: Context, slots: Indices, archived: Indices) -> None:
+        """Gives a row the slots that a restored snapshot had, to be encoded by `finish`."""
+        self._fill(row, context, slots[slots >= 0], archived[archived >= 0])
+
+    def update(self, row: int, indices: Sequence[int]) -> None:
+        """Notes the segments that an edit changed, to be encoded by `finish`.
+
+        No indices mean the whole row: after an edit that moved segments.
         """
-        for row in rows:
-            self._assign(row, contexts[row])
-        chosen = np.asarray(rows, np.intp)
-        row_of, slot = np.nonzero(self.slot_index[chosen] >= 0)
-        self._encode(chosen[row_of], slot, contexts)
-        self._encode_archive(chosen, contexts)
-
-    def update(
-        self, changed: Sequence[tuple[int, Sequence[int]]], contexts: Sequence[Context]
-    ) -> None:
-        """Encodes the slots of segments that an edit changed.
-
-        Args:
-            changed: (row, segment indices) pairs.
-            contexts: all B contexts, by row.
-        """
-        rows: list[int] = []
-        slots: list[int] = []
-        for row, indices in changed:
-            of_row = self.slot_index[row]
-            for index in indices:
-                (found,) = np.nonzero(of_row == index)
-                if len(found):
-                    rows.append(row)
-                    slots.append(int(found[0]))
-        if rows:
-            self._encode(np.asarray(rows, np.intp), np.asarray(slots, np.intp), contexts)
+        if len(indices) == 1:
+            found = np.nonzero(self.slot_index[row] == indices[0])[0]
+            self._pending.append((row, found))
+            if not len(found):
+                self._pending_archives.append(row)
+            return
+        of_row = self.slot_index[row]
+        found = np.nonzero(np.isin(of_row, indices) if indices else of_row >= 0)[0]
+        self._pending.append((row, found))
+        self._pending_archives.append(row)
 
     def finish(
         self, contexts: Sequence[Context], logs: Sequence[EditLog], steps: Sequence[int]
@@ -145,26 +145,32 @@ class ObservationEncoder:
             steps: edit steps used in the present request, by row.
         """
         rows = self._row_numbers(contexts)
-        flipped = np.nonzero(rows["overflows"] != self._overflowed)[0]
-        if len(flipped):
-            self._overflowed[flipped] = rows["overflows"][flipped]
-            row_of, slot = np.nonzero(self.slot_index[flipped] >= 0)
-            self._encode(flipped[row_of], slot, contexts)
+        for row in np.nonzero(rows["overflows"] != self._overflowed)[0]:
+            self.update(int(row), ())
+        self._overflowed[:] = rows["overflows"]
+        self._encode_pending(rows)
         self._finish_slots(rows)
         self._finish_state(rows, logs, np.asarray(steps))
         self._finish_mask(rows["room"])
 
     # ---- slots -----------------------------------------------------------------------------
 
-    def _assign(self, row: int, context: Context) -> None:
-        columns = {name: array[row] for name, array in self.batch.arrays.items()}
-        order = columns["order"][: context.length].astype(np.intp)
+    def _encode_pending(self, rows: dict[str, Indices]) -> None:
+        if self._pending:
+            row_of = np.repeat(
+                [row for row, _ in self._pending], [len(found) for _, found in self._pending]
+            )
+            self._encode(row_of, np.concatenate([found for _, found in self._pending]), rows)
+            self._pending.clear()
+        if self._pending_archives:
+            self._encode_archive(np.unique(self._pending_archives), rows)
+            self._pending_archives.clear()
+
+    def _fill(self, row: int, context: Context, chosen: Indices, gone: Indices) -> None:
+        """Writes what is constant about the segments that have slots, and clears the rest."""
+        arrays = self.batch.arrays
         statics = self._statics[row]
-        if not statics.covers(context.entries):
-            statics = self._statics[row] = statics.extended(context.entries)
-        chosen = context_slots(
-            order, columns["form"], columns["size"], columns["pinned"], self.codec.context_slots
-        )
+        statics.extend(context.entries)
         n = len(chosen)
         self.slot_index[row] = -1
         self.slot_index[row, :n] = chosen
@@ -176,10 +182,8 @@ class ObservationEncoder:
         self._legal[row, 1:] = 0
         for array in (self._size, self._full, self._rank, self._due, self._unlisted_behind):
             array[row] = 0
-        self._assign_unlisted(row, context, order, columns["size"], chosen)
-        gone = archive_slots(
-            order, columns["form"], columns["kind"], columns["edited"], self.codec.archive_slots
-        )
+        order = arrays["order"][row, : context.length].astype(np.intp)
+        self._assign_unlisted(row, context, order, arrays["size"][row], chosen)
         m = len(gone)
         self.archive_index[row] = -1
         self.archive_index[row, :m] = gone
@@ -189,7 +193,9 @@ class ObservationEncoder:
         self.archive_tokens[row, m:] = 0
         self.archive_mask[row, :m], self.archive_mask[row, m:] = 1, 0
         self._archive_full[row] = 0
-        self._archive_full[row, :m] = columns["full"][gone]
+        self._archive_full[row, :m] = arrays["full"][row, gone]
+        self._pending.append((row, np.arange(n)))
+        self._pending_archives.append(row)
 
     def _assign_unlisted(
         self, row: int, context: Context, order: Indices, size: Indices, chosen: Indices
@@ -208,14 +214,14 @@ class ObservationEncoder:
                 self.batch.arrays["rank"][row][chosen]
             ]
 
-    def _encode(self, rows: Indices, slots: Indices, contexts: Sequence[Context]) -> None:
+    def _encode(self, rows: Indices, slots: Indices, numbers: dict[str, Indices]) -> None:
         """Encodes (row, slot) pairs: live features and legality."""
         if not len(rows):
             return
         index = self.slot_index[rows, slots]
         arrays = self.batch.arrays
         live = {name: arrays[name][rows, index] for name in _GATHERED}
-        facts = self._facts(live, rows, contexts)
+        facts = self._facts(live, rows, numbers)
         request = facts.request
         self.segments[rows, slots, _FIRST_LIVE] = np.log1p(live["size"]) / TOKEN_SCALE
         self._live_features(rows, slots, live, request)
@@ -223,12 +229,12 @@ class ObservationEncoder:
         self._size[rows, slots] = live["size"]
         self._full[rows, slots] = live["full"]
         self._rank[rows, slots] = live["rank"]
-        due = legal("flush_fold", facts)
+        due = legal_facts("flush_fold", facts)
         self._due[rows, slots] = np.where(due, live["size"] - live["stub"], 0)
         verdicts: dict[str, NDArray[np.bool_]] = {"flush_fold": due}
         for p, preset in enumerate(CONTEXT_PRESETS):
             if preset.rule not in verdicts:
-                verdicts[preset.rule] = legal(preset.rule, facts)
+                verdicts[preset.rule] = legal_facts(preset.rule, facts)
             self._legal[rows, 1 + p * self.codec.context_slots + slots] = verdicts[preset.rule]
 
     def _live_features(
@@ -255,29 +261,24 @@ class ObservationEncoder:
         self.segments[rows, slots, _S["form_full"] : _S["form_full"] + 4] = forms
 
     def _facts(
-        self, live: dict[str, Indices], rows: Indices, contexts: Sequence[Context]
+        self, live: dict[str, Indices], rows: Indices, numbers: dict[str, Indices]
     ) -> Facts:
-        per_row = np.zeros((len(contexts), 3), np.int32)
-        for row in np.unique(rows):
-            context = contexts[row]
-            per_row[row] = context.request, context.overflows, context.latest_user_rank
-        request, overflows, latest_user_rank = per_row[rows].T
         return Facts(
             **{name: live[name] for name in FACT_COLUMNS},
-            request=request,
-            overflows=overflows,
-            latest_user_rank=latest_user_rank,
+            request=numbers["request"][rows],
+            overflows=numbers["overflows"][rows],
+            latest_user_rank=numbers["latest_user_rank"][rows],
             room=_NO_ROOM_LIMIT,  # room changes with every edit; `_finish_mask` applies it
         )
 
-    def _encode_archive(self, rows: Indices, contexts: Sequence[Context]) -> None:
+    def _encode_archive(self, rows: Indices, numbers: dict[str, Indices]) -> None:
         row_of, slot = np.nonzero(self.archive_index[rows] >= 0)
         if not len(slot):
             return
         r = rows[row_of]
         index = self.archive_index[r, slot]
         live = {name: self.batch.arrays[name][r, index] for name in _GATHERED}
-        facts = self._facts(live, r, contexts)
+        facts = self._facts(live, r, numbers)
         request = facts.request
         put = self.archive
         put[r, slot, _A["age"]] = np.log1p(request - live["arrival"]) / AGE_SCALE
@@ -293,7 +294,7 @@ class ObservationEncoder:
         put[r, slot, _A["covered"]] = live["covered"] >= 0
         for q, preset in enumerate(ARCHIVE_PRESETS):
             start = self.codec.archive_start + q * self.codec.archive_slots
-            self._legal[r, start + slot] = legal(preset.rule, facts)
+            self._legal[r, start + slot] = legal_facts(preset.rule, facts)
 
     # ---- whole rows --------------------------------------------------------------------------
 
@@ -303,7 +304,7 @@ class ObservationEncoder:
                 (
                     c.total, c.prefix_tokens, c.budget.input_limit, c.budget.threshold_tokens,
                     c.budget.reserved_output_tokens, c.arrived_tokens, c.request, c.length,
-                    c.break_at, c.sent_length, c.cold, c.in_tool_loop,
+                    c.break_at, c.sent_length, c.cold, c.in_tool_loop, c.latest_user_rank,
                 )
                 for c in contexts
             ],
@@ -381,13 +382,14 @@ def _recency(happened: NDArray[np.bool_], request: Indices, when: Indices) -> Fl
     return np.where(happened, 1 / (1 + since), 0).astype(np.float32)
 
 
+_SLOT_COLUMNS = ("order", "form", "size", "pinned", "kind", "edited")
 _ROW_NUMBERS = (
     "total", "prefix", "limit", "threshold", "reserved", "arrived", "request", "length", "break",
-    "sent_length", "cold", "loop",
+    "sent_length", "cold", "loop", "latest_user_rank",
 )  # fmt: skip
 _GATHERED = tuple(
     dict.fromkeys(
-        (*FACT_COLUMNS, "stub", "arrival", "references", "referenced", "superseded", "locked")
+        (*FACT_COLUMNS, "stub", "arrival", "reloads", "references", "referenced", "superseded", "locked")
     )
 )
 _LIVE_BLOCK = (

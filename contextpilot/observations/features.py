@@ -32,7 +32,7 @@ SEGMENT_FEATURES = (
     "settled",  # every call of its exchange has its result
     "locked",  # its exchange has reasoning
     "behind_break",  # behind a prefix break that is pending: hiding it costs nothing more
-    "goal_overlap",  # share of the goal's words that it has
+    "goal_relevance",  # BM25 against the goal, share of the largest possible
     "in_exchange",
     "trust",  # / 3
     "resource",  # it is a reading of something that can be named
@@ -49,7 +49,7 @@ ARCHIVE_FEATURES = (
     "reference_recency",
     "superseded",
     "reloads",
-    "goal_overlap",
+    "goal_relevance",
     "covered",  # a visible summary stands for it
     "trust",
     *(f"kind_{kind.name.lower()}" for kind in Kind),

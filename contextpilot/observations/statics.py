@@ -2,63 +2,80 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contextpilot.core.interned import Interned
 from contextpilot.observations.features import ARCHIVE_INDEX, SEGMENT_INDEX, TOKEN_SCALE
 from contextpilot.observations.text import SEGMENT_TEXT_TOKENS, text_tokens
 
 
+_SPARE = 32
+"""Room for manager-made segments that a fork starts with."""
+
+
 class Statics:
     """Constant features and text tokens of a list of interned segments.
 
     Attributes:
-        segments: (N, F) float32, the constant columns of SEGMENT_FEATURES, the others zero.
-        archive: (N, Fa) float32, likewise for ARCHIVE_FEATURES.
-        tokens: (N, T) int16.
+        segments: (N', F) float32, the constant columns of SEGMENT_FEATURES, the others zero.
+        archive: (N', Fa) float32, likewise for ARCHIVE_FEATURES.
+        tokens: (N', T) int16. N' is at least the number of segments.
     """
 
-    __slots__ = ("archive", "segments", "tokens")
+    __slots__ = ("_count", "archive", "segments", "tokens")
 
     def __init__(self, entries: Sequence[Interned]) -> None:
-        n = len(entries)
-        self.segments = np.zeros((n, len(SEGMENT_INDEX)), np.float32)
-        self.archive = np.zeros((n, len(ARCHIVE_INDEX)), np.float32)
-        self.tokens = np.zeros((n, SEGMENT_TEXT_TOKENS), np.int16)
-        full = np.array([e.full_tokens for e in entries], np.float32)
-        stub = np.array([e.stub_tokens for e in entries], np.float32)
-        overlap = [e.goal_overlap for e in entries]
-        trust = [e.segment.trust / 3 for e in entries]
-        kinds = np.array([e.segment.kind for e in entries], np.intp)
-        s, a = SEGMENT_INDEX, ARCHIVE_INDEX
-        self.segments[:, s["full"]] = self.archive[:, a["full"]] = np.log1p(full) / TOKEN_SCALE
-        self.segments[:, s["stub"]] = np.log1p(stub) / TOKEN_SCALE
-        self.segments[:, s["goal_overlap"]] = self.archive[:, a["goal_overlap"]] = overlap
-        self.segments[:, s["trust"]] = self.archive[:, a["trust"]] = trust
-        self.segments[:, s["in_exchange"]] = [bool(e.segment.exchange) for e in entries]
-        self.segments[:, s["resource"]] = [bool(e.resource) for e in entries]
-        rows = np.arange(n)
-        self.segments[rows, s["kind_text"] + kinds] = 1
-        self.archive[rows, a["kind_text"] + kinds] = 1
-        for i, entry in enumerate(entries):
-            self.tokens[i] = text_tokens(entry.segment.text, SEGMENT_TEXT_TOKENS)
+        self.segments, self.archive, self.tokens = _features(entries)
+        self._count = len(entries)
 
-    def __len__(self) -> int:
-        return len(self.segments)
+    def fork(self) -> Statics:
+        """Returns statics with the same segments that grow on their own."""
+        twin = Statics(())
+        twin._count = self._count
+        twin._resize(self, self._count + _SPARE)
+        return twin
 
-    def extended(self, entries: Sequence[Interned]) -> Statics:
-        """Returns statics for a longer list that begins with the same segments."""
-        more = Statics(entries[len(self) :])
-        joined = Statics(())
-        joined.segments = np.concatenate([self.segments, more.segments])
-        joined.archive = np.concatenate([self.archive, more.archive])
-        joined.tokens = np.concatenate([self.tokens, more.tokens])
-        return joined
+    def extend(self, entries: Sequence[Interned]) -> None:
+        """Adds what a longer list, which begins with the same segments, has more."""
+        if len(entries) == self._count:
+            return
+        if len(entries) > len(self.segments):
+            self._resize(self, 2 * len(entries))
+        fresh = slice(self._count, len(entries))
+        self.segments[fresh], self.archive[fresh], self.tokens[fresh] = _features(entries[fresh])
+        self._count = len(entries)
 
-    def covers(self, entries: Sequence[Interned]) -> bool:
-        """True where every segment of a context is in here."""
-        return len(self) >= len(entries)
+    def _resize(self, source: Statics, length: int) -> None:
+        for name in ("segments", "archive", "tokens"):
+            old = getattr(source, name)[: self._count]
+            new = np.zeros((length, old.shape[1]), old.dtype)
+            new[: self._count] = old
+            setattr(self, name, new)
 
 
+def _features(
+    entries: Sequence[Interned],
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int16]]:
+    n, s, a = len(entries), SEGMENT_INDEX, ARCHIVE_INDEX
+    segments = np.zeros((n, len(s)), np.float32)
+    archive = np.zeros((n, len(a)), np.float32)
+    tokens = np.zeros((n, SEGMENT_TEXT_TOKENS), np.int16)
+    for i, entry in enumerate(entries):
+        segment, row = entry.segment, segments[i]
+        full = math.log1p(entry.full_tokens) / TOKEN_SCALE
+        row[s["full"]] = full
+        row[s["stub"]] = math.log1p(entry.stub_tokens) / TOKEN_SCALE
+        row[s["goal_relevance"]] = entry.goal_relevance
+        row[s["trust"]] = trust = segment.trust / 3
+        row[s["in_exchange"]] = bool(segment.exchange)
+        row[s["resource"]] = bool(entry.resource)
+        row[s["kind_text"] + segment.kind] = 1
+        old = archive[i]
+        old[a["full"]], old[a["goal_relevance"]], old[a["trust"]] = full, entry.goal_relevance, trust
+        old[a["kind_text"] + segment.kind] = 1
+        tokens[i] = text_tokens(segment.text, SEGMENT_TEXT_TOKENS)
+    return segments, archive, tokens

@@ -2,6 +2,6 @@
 
 from contextpilot.retrieval.base import Retriever
 from contextpilot.retrieval.bm25 import Bm25Retriever
-from contextpilot.retrieval.terms import terms
+from contextpilot.retrieval.terms import text_terms
 
-__all__ = ["Bm25Retriever", "Retriever", "terms"]
+__all__ = ["Bm25Retriever", "Retriever", "text_terms"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from contextpilot.errors import ConfigurationError
 from contextpilot.retrieval.base import Retriever
-from contextpilot.retrieval.terms import terms
+from contextpilot.retrieval.terms import text_terms
 
 if TYPE_CHECKING:
     import bm25s
@@ -43,7 +43,7 @@ class Bm25Retriever(Retriever):
         with self._lock:
             if not self._indexed:
                 self._make_index()
-        known = [self._vocabulary[term] for term in terms(query) if term in self._vocabulary]
+        known = [self._vocabulary[term] for term in text_terms(query) if term in self._vocabulary]
         if self._index is None or not known:
             return ()
         scores = self._index.get_scores_from_ids(known)
@@ -58,7 +58,7 @@ class Bm25Retriever(Retriever):
         """Builds the vocabulary and the index; an empty corpus has none."""
         vocabulary = self._vocabulary
         documents = [
-            [vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)]
+            [vocabulary.setdefault(term, len(vocabulary)) for term in text_terms(text)]
             for text in self._texts
         ]
         if vocabulary:

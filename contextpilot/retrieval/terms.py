@@ -22,7 +22,7 @@ _LONGEST_CACHED = 40
 """Longer tokens are base64, hashes and other text that does not come again."""
 
 
-def terms(text: str) -> list[str]:
+def text_terms(text: str) -> list[str]:
     """Returns the terms of a text, in order and with repetitions.
 
     Words are lower-cased. An identifier such as `maxRetries`, `db-7` or `src/main.py` gives itself

@@ -15,28 +15,31 @@ _LINE = re.compile(
     r"""[ \t]*+(?:
     (?P<heading>\#{1,6}[ ]+\S | (?:\d+\.)+\d+[ ]+\S.{0,60}$
         | 第[一二三四五六七八九十百\d]+[章节条部].{0,40}$ | [一二三四五六七八九十]+、.{0,40}$)
-    |(?P<log>(?=[^:]{0,40}\d\d:\d\d:\d\d) | \[?\d{4}[-/.]\d\d[-/.]\d\d[T ,_] | (?:-[ ])?\d{10}[ ]
+    |(?P<log>[^:]{2,42}+(?<=\d\d):\d\d:\d\d | \[?\d{4}[-/.]\d\d[-/.]\d\d[T ,_] | (?:-[ ])?\d{10}[ ]
         | \d{6}[ ]\d{6}[ ] | Traceback[ ] | Caused[ ]by: | at[ ][\w$.<>]+\( | File[ ]"
         | \[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE)\b)
     |(?P<item>[-*+•][ ]+\S | \d{1,3}[.)][ ]+\S | \d{1,3}、)
-    |(?P<field>["'*]*[^\W\d_][^:=：.!?,;。，；/\\(){}\[\]]{0,39}(?::(?=[ \t"])|=(?!=)|：)[ \t]*\S)
+    |(?P<field>["'*]*[^\W\d_][^:=：.!?,;。，；/\\(){}\[\]]{0,39}+(?::(?=[ \t"])|=(?!=)|：)[ \t]*\S)
     )""",
     re.VERBOSE,
 )
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _TABLE_LINE = re.compile(r"[ \t]*\|.*\|")
-_SYMBOLS = b"{}()[];=<>_|&$\\/"
+_SYMBOLS = b"{}()[];<>_|&$\\/"
 _CODE_START = re.compile(r"[ \t]*+\d+(?:→|\t)|\t|[ ]{4}")
 _LABEL_END = re.compile(r"[:=：]")
 _SENTENCE_END = re.compile(
-    r"""[.!?] (?<!\b[A-Z]\.) (?<!\b(?:Dr|Mr|Ms|St|No|vs|Jr|Sr|Co)\.) (?<!\b(?:Mrs|Inc|Ltd|e\.g|i\.e)\.)
-        ["')\]”]*\s+ (?=["'(\[“]?[A-Z0-9])
+    r"""[.!?] (?<!\b[A-Z]\.)
+        (?<!\b(?:Dr|Mr|Ms|St|No|vs|Jr|Sr|Co)\.) (?<!\b(?:Mrs|Inc|Ltd|e\.g|i\.e)\.)
+        ["')\]”]*\s+ (?=["'(\[“]?[A-Z0-9\u4e00-\u9fff])
     | [。！？；]["”』」）]*\s*""",
     re.VERBOSE,
 )
 _CUT = re.compile(rf".{{1,{LONGEST_PIECE}}}(?:\s+|$)|.{{1,{LONGEST_PIECE}}}", re.DOTALL)
 _CLOSING = {"{": "}", "[": "]"}
 _LONGEST_CELL = 25
+_MOST_JSON_LINES = 1000
+"""Bounds the search for the end of JSON that never ends."""
 _LONGEST_FIELD = 100
 _SHORTEST_TURN = 25
 _WRAP_WIDTH = 60
@@ -62,8 +65,12 @@ def split_structure(text: str) -> tuple[Piece, ...]:
     """
     if text.lstrip()[:1] in _CLOSING and is_json(text):
         return (Piece("json", text.strip()),)
-    pieces = _with_turns(list(_blocks_and_lines(text.splitlines())))
-    return tuple(part for piece in pieces for part in _shortened(piece))
+    pieces = list(_blocks_and_lines(text.splitlines()))
+    if any(piece.kind == "field" for piece in pieces):
+        pieces = list(_with_turns(pieces))
+    if any(len(piece.text) > LONGEST_PIECE for piece in pieces):
+        pieces = [part for piece in pieces for part in _shortened(piece)]
+    return tuple(pieces)
 
 
 def is_json(text: str) -> bool:
@@ -144,27 +151,36 @@ def _block_at(lines: list[str], index: int) -> tuple[int, str]:
     for delimiter in (",", "\t", ";"):
         cells = first.count(delimiter) + 1
         if cells > 2 and len(first) < cells * _LONGEST_CELL and first[-1] not in ".{(。":
-            length = _run_length(
-                lines, index, lambda line, d=delimiter, n=cells: line.count(d) == n - 1
-            )
+            length = _run_length(lines, index, _has_cells(delimiter, cells))
             if length > 2:
                 return length, "table"
     return 0, ""
 
 
+def _has_cells(delimiter: str, cells: int) -> Callable[[str], bool]:
+    """Returns a test for lines with that many cells."""
+    return lambda line: line.count(delimiter) == cells - 1
+
+
 def _json_length(lines: list[str], index: int) -> int:
     """Returns how many lines the JSON value or the JSON lines starting here have, 0 for none."""
-    length = _run_length(lines, index, lambda line: line[:1] in _CLOSING and is_json(line))
-    if length or index + 1 == len(lines) or lines[index + 1].lstrip()[:1] not in '"{[]}-0123456789':
+    length = _run_length(lines, index, _is_json_line)
+    first = lines[index].rstrip()
+    if length or first[-1] not in "{[,":
         return length
-    first = lines[index]
     # Pretty-printed JSON closes in the column where it opened.
     closing = first[: len(first) - len(first.lstrip())] + _CLOSING[first.lstrip()[0]]
-    for end in range(index + 1, len(lines)):
+    for end in range(index + 1, min(index + _MOST_JSON_LINES, len(lines))):
         if lines[end].startswith(closing):
-            candidate = "\n".join(lines[index : end + 1]).rstrip(", ")
-            return end + 1 - index if is_json(candidate) else 0
+            candidate = "\n".join(lines[index : end + 1])
+            return end + 1 - index if is_json(candidate.rstrip(", ")) else 0
     return 0
+
+
+def _is_json_line(line: str) -> bool:
+    """Says whether a line is a JSON value; the cheap test spares most lines the parser."""
+    line = line.strip()
+    return line[:1] in _CLOSING and line[-1] == _CLOSING[line[0]] and is_json(line)
 
 
 def _run_length(lines: list[str], index: int, belongs: Callable[[str], bool]) -> int:

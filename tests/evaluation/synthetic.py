@@ -117,8 +117,8 @@ def episode(
         demand_success=1 - misses / 4, task_success=misses == 0, failed=misses > 0,
         silent_misses=misses, forced_reloads=reloads, revisits=reloads, removed_facts=removed,
         billed_tokens=raw * share, raw_billed_tokens=raw,
-        billed_without_prefix_tokens=(raw * (share - 0.1)), raw_without_prefix_tokens=raw * 0.9,
+        billed_without_prefix_tokens=raw * (share - 0.1), raw_without_prefix_tokens=raw * 0.9,
         miss_cost_tokens=misses * raw / horizon, mean_request_tokens=raw * share / horizon,
         peak_tokens=int(raw * share / horizon * 2), edits=edits, edits_by_op={profile.op: edits},
-        key_facts_kept=1 - rate,
+        key_facts_kept=max(1 - rate, 0.0),
     )  # fmt: skip

@@ -18,11 +18,13 @@ class RawBill:
         requests: price of each request, output included, in input-token equivalents.
         tokens: input tokens of each request, fixed prefix included.
         total: the sum of `requests`.
+        total_without_prefix: the same, had the fixed prefix been free.
     """
 
     requests: tuple[float, ...]
     tokens: tuple[int, ...]
     total: float
+    total_without_prefix: float
 
 
 def request_price(prices: Prices, cached_tokens: int, tokens: int, previous_tokens: int) -> float:
@@ -47,12 +49,15 @@ def raw_bill(task: Task, entries: Sequence[Interned], prices: Prices, prefix_tok
             arriving[arrival] += entry.full_tokens
     cold = set(task.cold_requests)
     requests, tokens = [], []
-    previous, total = 0, prefix_tokens
+    previous, total, of_prefix = 0, prefix_tokens, 0.0
     for t in range(task.requests):
         total += arriving[t]
         cached = 0 if t in cold else previous
         price = request_price(prices, cached, total, previous)
         requests.append(price + prices.output * task.output_tokens[t])
         tokens.append(total)
+        warm = cached > 0 and previous >= prices.minimum_prefix_tokens
+        of_prefix += prefix_tokens * (prices.cached_read if warm else prices.cache_write)
         previous = total
-    return RawBill(tuple(requests), tuple(tokens), sum(requests))
+    bill = sum(requests)
+    return RawBill(tuple(requests), tuple(tokens), bill, bill - of_prefix)

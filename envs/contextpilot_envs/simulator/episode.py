@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from contextpilot.archives import MemoryArchive
 from contextpilot.core.columns import Columns
 from contextpilot.core.context import Context, ContextSnapshot
-from contextpilot.core.edit import Edit, EditRecord, Keep, Op
+from contextpilot.core.edit import Edit, EditRecord, Op
 from contextpilot.core.edit_log import EditLog
 from contextpilot.core.segment import Form
-from contextpilot.edits.apply import apply_edit, reload_for_agent
+from contextpilot.edits.apply import commit_edit, reload_for_agent
+from contextpilot.edits.check import check_edit
 from contextpilot.edits.services import Services
 from contextpilot.edits.settle import settle_marks
 from contextpilot_envs.simulator.billing import request_price
@@ -82,7 +83,7 @@ class EpisodeSnapshot:
     """The whole state of an episode."""
 
     context: ContextSnapshot
-    log_length: int
+    log: EditLog
     tally: Tally
     previous_tokens: int
     pending_bill: float
@@ -111,7 +112,7 @@ class Episode:
         self.tally = Tally()
         self.ended = self.failed = False
         self._previous_tokens = 0
-        self._pending_bill = 0.0
+        self._pending_bill = self._prefix_bill = 0.0
         self._arrive()
 
     # ---- editing -----------------------------------------------------------------------------
@@ -122,7 +123,12 @@ class Episode:
         Raises:
             IllegalEditError: when an invariant forbids it.
         """
-        record = apply_edit(self.context, edit, self.services, self.log, reason)
+        check_edit(self.context, edit)
+        return self.commit(edit, reason)
+
+    def commit(self, edit: Edit, reason: str = "") -> EditRecord:
+        """Does the same with an edit that the action mask has already allowed."""
+        record = commit_edit(self.context, edit, self.services, self.log, reason)
         self._bill_summarizer(record)
         return record
 
@@ -135,9 +141,7 @@ class Episode:
         summarized, self._pending_bill = self._pending_bill, 0.0
         if context.overflows:
             return self._refuse(summarized)
-        price = request_price(
-            prepared.config.price_table, context.cached_tokens(), tokens, self._previous_tokens
-        )
+        price = self._price(tokens)
         output = prepared.task.output_tokens[request] * prepared.config.price_table.output
         tally.request_tokens += tokens
         tally.peak_tokens = max(tally.peak_tokens, tokens)
@@ -150,6 +154,8 @@ class Episode:
         misses = tally.silent_misses - before[0]
         miss_cost = misses * prepared.raw.requests[request]
         tally.bill += bill
+        tally.bill_without_prefix += bill - self._prefix_bill
+        self._prefix_bill = 0.0
         tally.miss_cost += miss_cost
         context.send()
         self._arrive()
@@ -251,13 +257,22 @@ class Episode:
     def _resend(self) -> float:
         """Returns the price of sending the context again, with what was fetched."""
         context, tally = self.context, self.tally
-        prices = self.prepared.config.price_table
         tokens = context.used_tokens
-        price = request_price(prices, context.cached_tokens(), tokens, self._previous_tokens)
+        price = self._price(tokens)
         context.mark_sent()
         self._previous_tokens = tokens
         tally.peak_tokens = max(tally.peak_tokens, tokens)
-        tally.latency_seconds += prices.latency_seconds
+        tally.latency_seconds += self.prepared.config.price_table.latency_seconds
+        return price
+
+    def _price(self, tokens: int) -> float:
+        """Returns what sending the context now costs; notes the fixed prefix's share of it."""
+        prices, prefix = self.prepared.config.price_table, self.context.prefix_tokens
+        cached = self.context.cached_tokens()
+        price = request_price(prices, cached, tokens, self._previous_tokens)
+        if prefix:
+            warm = cached >= prefix and self._previous_tokens >= prices.minimum_prefix_tokens
+            self._prefix_bill += prefix * (prices.cached_read if warm else prices.cache_write)
         return price
 
     def _miss(self, request: int, need: Need) -> None:
@@ -324,14 +339,14 @@ class Episode:
     def snapshot(self) -> EpisodeSnapshot:
         """Returns the whole state; small arrays and numbers only."""
         return EpisodeSnapshot(
-            self.context.snapshot(), len(self.log), self.tally.copy(), self._previous_tokens,
+            self.context.snapshot(), self.log.fork(), self.tally.copy(), self._previous_tokens,
             self._pending_bill, self.noise_seed, self.ended, self.failed,
         )  # fmt: skip
 
     def restore(self, snapshot: EpisodeSnapshot) -> None:
-        """Returns to a snapshot that this episode, or one it was forked from, has made."""
+        """Returns to a snapshot of this task that this episode or another one has made."""
         self.context.restore(snapshot.context)
-        self.log = self.log.truncate_copy(snapshot.log_length)
+        self.log = snapshot.log.fork()
         self.tally = snapshot.tally.copy()
         self._previous_tokens = snapshot.previous_tokens
         self._pending_bill = snapshot.pending_bill
@@ -341,11 +356,9 @@ class Episode:
     def fork(self, noise_seed: int | None = None) -> Episode:
         """Returns an independent episode in the same state, with its own columns."""
         twin = Episode(self.prepared, self.noise_seed)
-        twin.log = self.log.fork()
+        twin.services.archive = self.services.archive
         twin.restore(self.snapshot())
         if noise_seed is not None:
             twin.noise_seed = noise_seed
         return twin
 
-
-KEEP = Keep()

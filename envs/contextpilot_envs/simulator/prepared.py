@@ -7,7 +7,11 @@ from functools import cached_property
 
 from contextpilot.archives import MemoryArchive
 from contextpilot.core.budget import UNLIMITED, TokenBudget
+from contextpilot.core.invariants import OUTLINE_MIN_TOKENS, SUMMARY_MIN_TOKENS
+from contextpilot.core.segment import Form, Kind
+from contextpilot.edits.codec import summary_limit
 from contextpilot.edits.services import Services
+from contextpilot.errors import ConfigurationError
 from contextpilot.observations.statics import Statics
 from contextpilot.retrieval.base import Retriever
 from contextpilot.summarizers.base import Summarizer
@@ -48,6 +52,12 @@ class PreparedTask:
         self.arriving: Sequence[Sequence[int]] = arriving
         faced: list[list[Demand]] = [[] for _ in range(task.requests)]
         for demand in task.demands:
+            for fact in (task.facts[f] for f in demand.facts):
+                if all(task.arrivals[i] > demand.request for i in fact.segments):
+                    raise ConfigurationError(
+                        f"task {task.id!r} demands a fact of kind {fact.kind!r} at request "
+                        f"{demand.request}, before any segment that states it has arrived."
+                    )
             faced[demand.request].append(demand)
         self.demands: Sequence[Sequence[Demand]] = faced
         self.raw: RawBill = raw_bill(task, self.entries, config.price_table, self.prefix_tokens)
@@ -65,6 +75,31 @@ class PreparedTask:
         from contextpilot.retrieval import Bm25Retriever
 
         return Bm25Retriever([segment.text for segment in self.task.segments])
+
+    def allows(self, index: int, form: Form) -> bool:
+        """True where a segment may ever be shown in a form, whatever the moment."""
+        entry = self.entries[index]
+        if entry.segment.pinned:
+            return False
+        kind, size = entry.segment.kind, entry.full_tokens
+        if form == Form.SUMMARY:
+            return size >= SUMMARY_MIN_TOKENS and kind not in (
+                Kind.TURN, Kind.SUMMARY, Kind.IMAGE
+            )  # fmt: skip
+        if form == Form.OUTLINE:
+            return entry.foldable and size >= OUTLINE_MIN_TOKENS and kind != Kind.TURN
+        return entry.foldable
+
+    def summary_of(self, index: int) -> tuple[int, float]:
+        """Returns the tokens of a segment's own summary, and what asking for it costs."""
+        entry = self.entries[index]
+        limit = summary_limit(entry.full_tokens, self.budget.summarize_max_tokens)
+        text = self.services.summarize([entry.segment], limit)
+        tokens = self.services.count(text)
+        entry.set_summary(text, tokens)
+        prices = self.config.price_table
+        read = self.services.count(entry.segment.text)
+        return tokens, prices.input * read + prices.output * tokens
 
     def _budget(self) -> TokenBudget:
         config = self.config

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -15,11 +16,11 @@ MAX_FACTS = 24
 """Distinct values demanded at one request."""
 
 _QUERY_WORDS = 24
-_QUERY_PART_CHARS = 400
+_QUERY_CHARS = 400
 _QUERY_WORD = re.compile(r"[^\W\d_]{3,}")
-_BLANKS = bytes(
-    byte if byte >= 0x80 or chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(256)
-)
+_WORD_BYTES = frozenset(f"{string.ascii_letters}{string.digits}_".encode())
+_BLANKS = bytes(byte if byte in _WORD_BYTES else 0x20 for byte in range(256))
+"""Translates UTF-8 so that ASCII words remain: tools put arrows and boxes right before a word."""
 
 Places = Mapping[str, tuple[int, ...]]
 """Per value, the indices of the segments that state it, in order."""
@@ -31,7 +32,6 @@ def derive(
     turns: Sequence[Segment],
     *,
     quotes: bool = True,
-    whole_results: bool = False,
     prompt: str = "",
 ) -> tuple[tuple[KeyFact, ...], tuple[Demand, ...]]:
     """Derives key facts and demands of a replay.
@@ -45,7 +45,6 @@ def derive(
         arrivals: per segment, the request at which it is there.
         turns: per request, what the agent then said; the last one need not be in `segments`.
         quotes: whether what the agent quotes in its text counts.
-        whole_results: whether each result is also demanded whole at the request it arrives at.
         prompt: a system prompt outside the stream; what it states is always readable too.
 
     Returns:
@@ -56,7 +55,9 @@ def derive(
     places = find_statements(segments, chain.from_iterable(candidates))
     spans = _spans(places, segments, arrivals, never=len(turns))
     labels = []
+    said = ""
     for request, turn in enumerate(turns):
+        said = _speech(turn) or said
         needed = (
             value
             for value in candidates[request]
@@ -64,9 +65,7 @@ def derive(
         )
         values = _most_telling(needed, places)
         facts = [KeyFact(value, fact_kind(value), places[value]) for value in values]
-        if whole_results:
-            facts.extend(_whole_results(segments, arrivals, request))
-        labels.append((Demand(request, (), _query(turn, values)), facts))
+        labels.append((Demand(request, (), _query(turn, said, values)), facts))
     return _numbered(labels)
 
 
@@ -79,14 +78,17 @@ def relabel(
     """Finds the facts of a changed stream again, and leaves out what it no longer has to offer.
 
     Args:
-        segments, arrivals: the changed stream.
-        facts, demands: the labels before, with values and requests of the changed stream.
+        segments: the changed stream.
+        arrivals: per segment, the request at which it is there.
+        facts: the facts before, with their values as the changed stream states them.
+        demands: the demands before, at requests of the changed stream.
 
     Returns:
         Facts and demands under the same rules as `derive`.
     """
     places = find_statements(segments, (fact.value for fact in facts))
-    spans = _spans(places, segments, arrivals, never=1 + max(arrivals, default=0))
+    last = max((demand.request for demand in demands), default=0)
+    spans = _spans(places, segments, arrivals, never=last + 1)
     found = [replace(fact, segments=places[fact.value], stale_segments=()) for fact in facts]
     return _numbered(
         (demand, [found[n] for n in demand.facts if demand.request in spans[found[n].value]])
@@ -115,21 +117,24 @@ def _numbered(
 def find_statements(segments: Sequence[Segment], values: Iterable[str]) -> Places:
     """Returns which segments state each value verbatim.
 
-    Each text is split into words once, and only words of the values are kept. A value is then
-    looked for in the few segments that hold its rarest word, not in all of them. It has to stand
-    there as words: "1234" is not stated by "51234".
+    Each text is split into words once, of which only words of the values are kept. A value is then
+    looked for in the few segments that hold all of its words. It has to stand there as words:
+    "1234" is not stated by "51234".
     """
     words = {value: set(_words(value)) for value in values}
-    postings: dict[bytes, list[int]] = {word: [] for word in chain.from_iterable(words.values())}
+    postings: dict[bytes, set[int]] = {word: set() for word in chain.from_iterable(words.values())}
     wanted = set(postings)
     texts = [segment.text for segment in segments]
     for number, text in enumerate(texts):
         for word in wanted.intersection(_words(text)):
-            postings[word].append(number)
+            postings[word].add(number)
     places = {}
     for value, value_words in words.items():
-        rarest = min((postings[word] for word in value_words), key=len, default=[])
-        places[value] = tuple(number for number in rarest if value in texts[number])
+        holding: Iterable[int] = range(len(texts))  # for values without an ASCII word
+        if value_words:
+            rarest, *others = sorted((postings[word] for word in value_words), key=len)
+            holding = sorted(rarest.intersection(*others))
+        places[value] = tuple(number for number in holding if value in texts[number])
     return places
 
 
@@ -168,21 +173,21 @@ def _most_telling(values: Iterable[str], places: Places) -> list[str]:
     return kept
 
 
-def _whole_results(
-    segments: Sequence[Segment], arrivals: Sequence[int], request: int
-) -> list[KeyFact]:
-    return [
-        KeyFact(segment.text, "whole", (number,))
-        for number, segment in enumerate(segments)
-        if segment.kind == Kind.RESULT and arrivals[number] == request and segment.text
-    ]
+def _speech(turn: Segment) -> str:
+    """Returns the beginning of what a turn says in words."""
+    texts = (part.text for part in turn.parts if part.type == "text")
+    return " ".join(texts)[:_QUERY_CHARS].strip()
 
 
-def _query(turn: Segment, values: Sequence[str]) -> str:
-    """Returns the agent's own words at this request: what it would search for, values left out."""
-    sources = (f"{part.name} {part.text[:_QUERY_PART_CHARS]}" for part in turn.parts if part.text)
+def _query(turn: Segment, said: str, values: Sequence[str]) -> str:
+    """Returns the agent's own words at this request: what it would search for, values left out.
+
+    They are what it said here, or else last, and what it called; a search for a value cannot
+    name the value.
+    """
+    calls = (f"{p.name} {p.text[:_QUERY_CHARS]}" for p in turn.parts if p.type == "call")
     given = {word for value in values if " " not in value for word in _QUERY_WORD.findall(value)}
-    words = dict.fromkeys(_QUERY_WORD.findall(" ".join(sources)))
+    words = dict.fromkeys(_QUERY_WORD.findall(" ".join((said, *calls))))
     kept = [word for word in words if word not in given][:_QUERY_WORDS]
     query = " ".join(kept)
     for value in values:

@@ -14,7 +14,7 @@ from contextpilot.tokenizers.estimate import EstimateTokenizer
 from contextpilot_envs.tasks.base import Task
 from contextpilot_envs.tasks.demands import derive, relabel
 from contextpilot_envs.tasks.transcripts import Transcript
-from contextpilot_envs.tasks.usage import UsageFit, fit_usage
+from contextpilot_envs.tasks.usage import UsageFit, cold_requests, fit_usage
 
 MIN_REQUESTS = 4
 """Shorter runs have nothing to manage, and are skipped."""
@@ -26,14 +26,9 @@ def replay_tasks(
     source: str = "transcripts",
     tokenizer: Tokenizer | None = None,
     quotes: bool = True,
-    whole_results: bool = False,
     window: int | None = None,
 ) -> tuple[Task, ...]:
     """Returns a transcript as a task, or as one task per window; none below 4 requests.
-
-    Request t is the t-th assistant message. What stands before it has arrived by then; what the
-    agent said there, and what was answered, arrives at t + 1. What comes after the last request
-    is in no context, and left out.
 
     Args:
         transcript: one recorded run.
@@ -41,7 +36,6 @@ def replay_tasks(
         tokenizer: what segments are counted with; by default the estimate.
         quotes: whether values that the agent quotes in its text are demanded, besides those in
             the arguments of its calls.
-        whole_results: whether each result is also demanded whole at the request it arrives at.
         window: requests a window; None keeps the run whole.
 
     Raises:
@@ -49,17 +43,34 @@ def replay_tasks(
     """
     if transcript.requests < MIN_REQUESTS:
         return ()
+    task = replay_task(transcript, source=source, tokenizer=tokenizer, quotes=quotes)
+    return tuple(cut(task, start, stop) for start, stop in windows(task.requests, window))
+
+
+def replay_task(
+    transcript: Transcript,
+    *,
+    source: str = "transcripts",
+    tokenizer: Tokenizer | None = None,
+    quotes: bool = True,
+) -> Task:
+    """Returns a whole transcript as a task, whatever its length; arguments as `replay_tasks`.
+
+    Request t is the t-th assistant message. What stands before it has arrived by then; what the
+    agent said there, and what was answered, arrives at t + 1. What comes after the last request
+    is in no context, and left out.
+
+    Raises:
+        MessageFormatError: when the messages are not in the transcript's format.
+    """
     tokenizer = tokenizer or EstimateTokenizer()
-    everything = (openai if transcript.format == "openai" else anthropic).parse(transcript.messages)
-    stream, arrivals, turns = _streamed(transcript, everything)
+    stream, arrivals, turns = _streamed(transcript)
     prompt = transcript.metadata.get("system", "")
-    facts, demands = derive(
-        stream, arrivals, turns, quotes=quotes, whole_results=whole_results, prompt=prompt
-    )
+    facts, demands = derive(stream, arrivals, turns, quotes=quotes, prompt=prompt)
     counts = [segment_tokens(tokenizer, segment) for segment in stream]
     reported = [usage.input_tokens if usage else None for usage in transcript.usage]
     fit = fit_usage(_context_tokens(counts, arrivals, len(turns)), reported)
-    task = Task(
+    return Task(
         id=f"{source}/{transcript.id}",
         source=source,
         cluster=f"{source}/{transcript.session}",
@@ -74,10 +85,10 @@ def replay_tasks(
         prefix_tokens=fit.prefix_tokens if fit.requests else tokenizer.count(prompt),
         token_scale=fit.token_scale,
         recorded_input_tokens=tuple(tokens or 0 for tokens in reported) if fit.requests else (),
+        cold_requests=cold_requests(transcript.usage),
         success="no_silent_miss",
         metadata=_metadata(transcript, fit),
     )
-    return tuple(cut(task, start, stop) for start, stop in windows(task.requests, window))
 
 
 def windows(requests: int, window: int | None) -> list[tuple[int, int]]:
@@ -96,8 +107,9 @@ def windows(requests: int, window: int | None) -> list[tuple[int, int]]:
 def cut(task: Task, start: int, stop: int) -> Task:
     """Returns requests `start` to `stop - 1` of a task, as a task.
 
-    Pinned segments stay; of the rest only what arrives inside the window is there, and only what
-    a result inside the window states is demanded. The whole task comes back as it is.
+    Pinned segments stay; of the rest only what arrives inside the window is there (of a result
+    that came late, its turn too), and only what a result inside the window states is demanded.
+    The whole task comes back as it is.
     """
     if (start, stop) == (0, task.requests):
         return task
@@ -105,6 +117,10 @@ def cut(task: Task, start: int, stop: int) -> Task:
         (segment, max(0, arrival - start))
         for segment, arrival in zip(task.segments, task.arrivals, strict=True)
         if arrival < stop and (segment.pinned or arrival >= start)
+    ]
+    turns = {segment.exchange for segment, _ in kept if segment.kind == Kind.TURN}
+    kept = [
+        (s, t) for s, t in kept if s.kind != Kind.RESULT or not s.exchange or s.exchange in turns
     ]
     segments = tuple(segment for segment, _ in kept)
     arrivals = tuple(arrival for _, arrival in kept)
@@ -124,13 +140,23 @@ def cut(task: Task, start: int, stop: int) -> Task:
         facts=facts,
         demands=demands_left,
         recorded_input_tokens=task.recorded_input_tokens[start:stop] if start == 0 else (),
+        cold_requests=tuple(t - start for t in task.cold_requests if start <= t < stop),
     )
 
 
-def _streamed(
-    transcript: Transcript, everything: Sequence[Segment]
-) -> tuple[list[Segment], list[int], list[Segment]]:
+def parse_messages(transcript: Transcript) -> tuple[Segment, ...]:
+    """Returns the segments of a transcript's messages, in host-history order.
+
+    Raises:
+        MessageFormatError: when the messages are not in the transcript's format.
+    """
+    parse = openai.parse if transcript.format == "openai" else anthropic.parse
+    return parse(transcript.messages)
+
+
+def _streamed(transcript: Transcript) -> tuple[list[Segment], list[int], list[Segment]]:
     """Returns what arrives before the last request ends, when, and the turn of each request."""
+    everything = parse_messages(transcript)
     is_turn = [message["role"] == "assistant" for message in transcript.messages]
     arrival_of_message = list(accumulate(is_turn))
     arrivals = [arrival_of_message[segment.position[0]] for segment in everything]

@@ -1,12 +1,15 @@
-"""Fitting token counts to what providers reported."""
+"""What providers reported: token counts fitted to it, and when their caches ran out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from contextpilot_envs.tasks.transcripts import Usage
 
 MIN_SCALE, MAX_SCALE = 0.5, 3.0
 MIN_REQUESTS = 4
@@ -14,6 +17,9 @@ MIN_REQUESTS = 4
 
 _ROUNDS = 40
 _FLOOR = 1e-4
+
+_COLD_SHARE = 0.5
+"""Below this share of what could have been cached, the cache had run out."""
 
 Array = NDArray[np.float64]
 
@@ -59,7 +65,7 @@ def fit_usage(estimated: Sequence[int], reported: Sequence[int | None]) -> Usage
     Returns:
         The fit, with prefix >= 0 and scale in [0.5, 3]; the neutral one below 4 reports.
     """
-    pairs = [(x, y) for x, y in zip(estimated, reported, strict=True) if y]
+    pairs = [(x, y) for x, y in zip(estimated, reported, strict=True) if x and y]
     if len(pairs) < MIN_REQUESTS:
         return UsageFit()
     x, y = np.array(pairs, dtype=np.float64).T
@@ -72,6 +78,24 @@ def fit_usage(estimated: Sequence[int], reported: Sequence[int | None]) -> Usage
         float(np.quantile(errors, 0.9)),
         len(pairs),
     )
+
+
+def cold_requests(usage: Sequence[Usage | None]) -> tuple[int, ...]:
+    """Returns the requests that found the provider's cache run out, as after a long pause.
+
+    A request can find in the cache what it shares with the one before. The system prompt is
+    often kept warm by other sessions, so a part of it may still be there.
+    """
+    cold = []
+    for request, (before, now) in enumerate(pairwise(usage), start=1):
+        if before is None or now is None or now.cached_tokens is None:
+            continue
+        shared = min(before.input_tokens or 0, now.input_tokens or 0)
+        if now.cached_tokens < _COLD_SHARE * shared:
+            cold.append(request)
+    # a provider that caches nothing, or does not say so, has no cache to run out
+    caches = any(reported is not None and reported.cached_tokens for reported in usage)
+    return tuple(cold) if caches else ()
 
 
 def _bounded_line(x: Array, y: Array) -> tuple[float, float]:

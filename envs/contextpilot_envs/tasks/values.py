@@ -15,7 +15,7 @@ _MIN_VALUE_CHARS = 4
 _MIN_QUOTE_CHARS = 5
 _MIN_DIGITS = 3
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
-_TOKEN = re.compile(r"(?:~?/)?\w[\w./-]*\w")
+_TOKEN = re.compile(r"((?:~?/)?\w[\w./-]*\w)(:(?!:))?")
 _IDENTIFIER = re.compile(r"\d|\w[_/.]|[a-z][A-Z]|^[A-Z]{5,}$")
 _DIFF_MARKS = " \t\r+-"
 _COMMON = frozenset(
@@ -38,8 +38,8 @@ def call_values(turn: Segment) -> Iterator[str]:
     """Yields the values in the arguments of a turn's calls, in their order, some repeatedly.
 
     A short leaf is a value as a whole. A leaf of several lines also gives its distinctive lines,
-    without the marks of a diff; a leaf of several words (a command, a query, a script) also gives
-    the identifiers, numbers and paths in it.
+    without the marks of a diff, since tools number the lines that they show; a leaf of several
+    words (a command, a query, a script) also gives the identifiers, numbers and paths in it.
     """
     for part in turn.parts:
         if part.type == "call":
@@ -101,9 +101,9 @@ def _leaf_values(leaf: str) -> Iterator[str]:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    for token in _TOKEN.findall(text):
-        if not _IDENTIFIER.search(token):
-            continue
+    for token, colon in _TOKEN.findall(text):
+        if not _IDENTIFIER.search(token) or (colon and token.isidentifier()):
+            continue  # a word before a colon is a key: it names a value and is none
         if (len(token) >= _MIN_QUOTE_CHARS or token.isdigit()) and not _is_trivial(token):
             yield token
 

@@ -9,6 +9,8 @@ from contextpilot.errors import ConfigurationError, did_you_mean
 FAMILIES = ("docqa", "tools", "chat", "logs", "restock")
 LANGUAGES = ("en", "zh")
 SHORTEST_HORIZON = 8
+LONGEST_HORIZON = 500
+"""Beyond it the vocabularies run out of distinct subjects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +36,19 @@ class SyntheticConfig:
     language: str = "en"
     horizon: int = 20
     demands: int = 4
-    distractor_share: float = 0.9
+    distractor_share: float = 0.95
     duplication: float = 0.1
     lag: tuple[float, float] = (0.05, 0.95)
     difficulty: float = 0.5
-    segment_tokens: int = 260
+    segment_tokens: int = 240
 
     def __post_init__(self) -> None:
         """Raises `ConfigurationError` for anything that no task can be made from."""
         _check_name("family", self.family, FAMILIES)
         _check_name("language", self.language, LANGUAGES)
         _check_range("demands", self.demands, 1, 50)
-        _check_range("horizon", self.horizon, max(SHORTEST_HORIZON, 2 * self.demands), 10_000)
+        shortest = max(SHORTEST_HORIZON, 2 * self.demands)
+        _check_range("horizon", self.horizon, shortest, LONGEST_HORIZON)
         _check_range("distractor_share", self.distractor_share, 0, 1)
         _check_range("duplication", self.duplication, 0, 0.5)
         _check_range("difficulty", self.difficulty, 0, 1)

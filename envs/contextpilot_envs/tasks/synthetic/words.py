@@ -11,9 +11,11 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
+from typing import TypeVar
 
 from contextpilot_envs.tasks.synthetic.templates import FactTemplate, FamilyText
 
+Choice = TypeVar("Choice")
 _SLOT = re.compile(r"\{(\w+)\}")
 _CAST = 12
 """How many people the filler of one task talks about."""
@@ -33,6 +35,7 @@ class Words:
         self._rng = rng
         self._text = text
         self._used: set[str] = set()
+        self._people: set[str] = set()
         self._pools = dict(text.pools)
         self._makers: dict[str, Callable[[], str]] = {
             "full": self._new_person,
@@ -51,7 +54,7 @@ class Words:
         """Makes the names of the task's subjects available to filler that mentions others."""
         self._pools["other"] = tuple(names)
 
-    def pick(self, options: Sequence[str]) -> str:
+    def pick(self, options: Sequence[Choice]) -> Choice:
         """Returns one of `options`."""
         return options[int(self._rng.random() * len(options))]
 
@@ -95,7 +98,11 @@ class Words:
         return low + int(self._rng.random() * (high - low + 1))
 
     def _new_person(self) -> str:
-        return self.unique(self._text.phrases["person"])
+        """Returns somebody whom this task has not named yet."""
+        while (name := self.fill(self._text.phrases["person"])) in self._people:
+            pass
+        self._people.add(name)
+        return name
 
     def _number(self) -> str:
         parts = {"thousands": str(self._between(10, 99)), "rest": f"{self._between(101, 999)}"}

@@ -40,7 +40,7 @@ class CodexReader:
         if kind == "response_item":
             self._add_item(payload)
         elif kind == "compacted":
-            self._split(payload.get("replacement_history") or [])
+            self._split(payload)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             self._add_usage(payload)
 
@@ -113,7 +113,9 @@ class CodexReader:
         self._episodes[-1].usage[-1] = Usage(total, cached, output)
         self._closed = True
 
-    def _split(self, history: Iterable[dict[str, Any]]) -> None:
+    def _split(self, payload: dict[str, Any]) -> None:
+        summary = {"type": "message", "role": "user", "content": payload.get("message") or ""}
+        history = payload.get("replacement_history") or [summary]
         self._flush()
         metadata = dict(self._episodes[-1].metadata, compacted="before")
         self._episodes.append(Episode(self.agent, metadata=metadata))

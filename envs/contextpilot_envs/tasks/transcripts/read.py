@@ -140,9 +140,12 @@ class _SourceFile:
             sessions = [f"{session}#{number}" for number in range(len(episodes))]
         else:
             sessions = [session] * len(episodes)
+        names = [episode.name or str(number) for number, episode in enumerate(episodes)]
+        if len(set(names)) < len(names):  # several runs of one task, with nothing to tell them by
+            names = [f"{name}-{number}" for number, name in enumerate(names)]
         return [
             Transcript(
-                id=f"{self._name}#{episode.name or number}",
+                id=f"{self._name}#{names[number]}",
                 format=episode.format,
                 messages=tuple(episode.messages),
                 usage=tuple(episode.usage),

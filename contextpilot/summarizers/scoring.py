@@ -1,0 +1,167 @@
+"""How much a piece of text matters, for a goal and in itself."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import TypeVar
+
+from contextpilot.retrieval.terms import text_terms
+from contextpilot.summarizers.split import Piece
+
+_Term = TypeVar("_Term", str, bytes)
+
+_GOAL_WEIGHT = 3.0
+"""For a piece with every goal word; the weights below are on the same scale."""
+_HEADING_WEIGHT = 0.4
+"""Share of a heading's match that the pieces below it get."""
+_NEIGHBOUR_WEIGHT = 0.35
+"""Share of a match that the piece before and the piece after it get: an answer follows."""
+_RARITY_WEIGHT = 0.3
+_ALERT_WEIGHT = 0.3
+_CUE_WEIGHT = 0.15
+_DIGIT_WEIGHT = 0.05
+_CAPITAL_WEIGHT = 0.03
+_REPEAT_FACTOR = 0.6
+"""For each earlier piece that differs in its digits only, as the lines of a log do."""
+
+_KIND_WEIGHTS = {
+    "schema": 0.5,
+    "field": 0.3,
+    "row": 0.15,
+    "item": 0.15,
+    "heading": 0.1,
+    "sentence": 0.1,
+    "turn": 0.1,
+    "log": 0.05,
+    "code": 0.05,
+    "shape": 0.05,
+}
+_ALERTS = frozenset(
+    b"error errors exception fail fails failed failure fatal traceback panic denied refused "
+    b"timeout critical severe assertionerror unable".split()
+)
+_CUES = frozenset(
+    b"conclusion conclude therefore thus hence result finally decided decision agreed final must "
+    b"never not only cannot except unless required forbidden root cause caused because correction "
+    b"corrected instead actually updated superseded important note warning total deadline before "
+    b"after first then".split()
+)
+_ALERTS_AND_CUES_ZH = re.compile(
+    "错误|异常|失败|超时|拒绝|结论|因此|所以|决定|最终|必须|不得|不能|不要|禁止|除非|原因|根因|由于|更正|改为|"
+    "实际|更新|重要|注意|总计|截止|首先|然后|之前|之后"
+)
+_STOPWORDS = frozenset(
+    b"a an and are as at be been but by can did do does for from had has have he her his how i if "
+    b"in into is it its me my of on or our please she should so some such than that the their them "
+    b"there these they this those to us use was we were what when where which who why will with "
+    b"would you your".split()
+)
+_STOP_PAIRS = frozenset(
+    ("什么", "哪些", "怎么", "如何", "我们", "你们", "他们", "这个", "那个", "可以", "以及", "一个")
+)
+_WORD_BYTES = bytes(
+    byte if byte >= 0x80 or chr(byte).isalnum() else ord(" ") for byte in range(256)
+)
+_DIGITS = string.digits.encode()
+_ALL_BUT_CAPITALS = bytes(set(range(256)) - set(string.ascii_uppercase.encode()))
+
+
+def score_pieces(pieces: Sequence[Piece], goal: str) -> list[float]:
+    """Returns a score for each piece: the higher, the more worth keeping.
+
+    It adds up how much of the goal the piece and its surroundings mention, rare words counting
+    more; how rare its own words are here; and what tends to matter under any goal: numbers, names,
+    fields, errors, conclusions, negations. Pieces without words and exact repetitions get 0.
+    """
+    encoded = [piece.text.encode("utf-8", "surrogatepass") for piece in pieces]
+    words = [frozenset(text.lower().translate(_WORD_BYTES).split()) for text in encoded]
+    rarity = _rarity(words)
+    matches = _goal_matches(pieces, words, goal)
+    scores: list[float] = []
+    patterns: Counter[bytes] = Counter()
+    texts: set[bytes] = set()
+    heading = 0.0
+    for index, (piece, text) in enumerate(zip(pieces, encoded, strict=True)):
+        if piece.kind == "heading":
+            heading = matches[index]
+        around = max(matches[max(0, index - 1) : index + 2])
+        pattern = text.translate(None, _DIGITS)
+        asked = matches[index] + _NEIGHBOUR_WEIGHT * around + _HEADING_WEIGHT * heading
+        itself = rarity[index] + _prior(piece, text, words[index], len(text) - len(pattern))
+        score = asked + itself * _REPEAT_FACTOR ** patterns[pattern]
+        scores.append(score if words[index] and text not in texts else 0.0)
+        patterns[pattern] += 1
+        texts.add(text)
+    return scores
+
+
+def _prior(piece: Piece, text: bytes, words: frozenset[bytes], digits: int) -> float:
+    """Returns what a piece is worth whatever the goal."""
+    cues, alerts = len(words & _CUES), len(words & _ALERTS)
+    if len(text) != len(piece.text):
+        cues += len(_ALERTS_AND_CUES_ZH.findall(piece.text))
+    capitals = len(text.translate(None, _ALL_BUT_CAPITALS))
+    return (
+        _KIND_WEIGHTS[piece.kind]
+        + _ALERT_WEIGHT * min(2, alerts)
+        + _CUE_WEIGHT * min(2, cues)
+        + _DIGIT_WEIGHT * min(6, digits)
+        + _CAPITAL_WEIGHT * min(4, capitals)
+    )
+
+
+def _rarity(words: Sequence[frozenset[bytes]]) -> list[float]:
+    """Returns the weighted mean rarity of each piece's words."""
+    weights = _weights(Counter(chain.from_iterable(words)), len(words))
+    scale = _RARITY_WEIGHT / (max(weights.values(), default=0) or 1)
+    return [
+        scale * sum(map(weights.__getitem__, piece)) / len(piece) if piece else 0.0
+        for piece in words
+    ]
+
+
+def _goal_matches(
+    pieces: Sequence[Piece], words: Sequence[frozenset[bytes]], goal: str
+) -> list[float]:
+    """Returns the weighted share of the goal's terms in each piece, rare terms counting more."""
+    singulars, pairs = _goal_terms(goal)
+    found: list[set[str]] = []
+    for piece, distinct in zip(pieces, words, strict=True):
+        terms = {singulars[word] for word in singulars.keys() & distinct}
+        if pairs and not piece.text.isascii():
+            terms.update(pair for pair in pairs if pair in piece.text)
+        found.append(terms)
+    weights = _weights(Counter(chain.from_iterable(found)), len(pieces))
+    scale = _GOAL_WEIGHT / (sum(weights.values()) or 1)
+    return [scale * sum(map(weights.__getitem__, terms)) for terms in found]
+
+
+def _weights(counts: Counter[_Term], pieces: int) -> dict[_Term, int]:
+    """Returns the inverse piece frequency of each term.
+
+    Whole numbers, because sets have no order: sums of floats would differ between processes.
+    """
+    by_count = {
+        count: round(1000 * math.log(1 + (pieces - count + 0.5) / (count + 0.5)))
+        for count in set(counts.values())
+    }
+    return {term: by_count[count] for term, count in counts.items()}
+
+
+def _goal_terms(goal: str) -> tuple[dict[bytes, str], list[str]]:
+    """Returns the goal's content words, singular by either form, and its East Asian pairs."""
+    singulars: dict[bytes, str] = {}
+    pairs: list[str] = []
+    for term in dict.fromkeys(text_terms(goal)):
+        word = term.encode("utf-8", "surrogatepass")
+        if term.isascii() and word not in _STOPWORDS:
+            singular = term[:-1] if len(term) > 3 and term[-1] == "s" else term
+            singulars[singular.encode()] = singulars[singular.encode() + b"s"] = singular
+        elif len(term) > 1 and not term.isascii() and term not in _STOP_PAIRS:
+            pairs.append(term)
+    return singulars, pairs

@@ -1,0 +1,1 @@
+"""The hindsight oracle: reads the labels, plans an episode's edits, and bounds what is possible."""

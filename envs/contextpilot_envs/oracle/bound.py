@@ -1,0 +1,68 @@
+"""A certified lower bound on the bill of any policy that never misses anything."""
+
+from __future__ import annotations
+
+from contextpilot.core.segment import Form
+from contextpilot_envs.oracle.needs import needs_of
+from contextpilot_envs.simulator.prepared import PreparedTask
+
+
+def lower_bound(prepared: PreparedTask) -> float:
+    """Returns a bill that no miss-free policy can go below, in input-token equivalents.
+
+    Prefix breaks are free and segments are independent: fixed prefix and pinned segments pay rent
+    to the end; everything else is written once and may vanish as soon as it was read, but what only
+    one segment states must be there whenever it is demanded, in its smallest form that shows it,
+    by staying (rent) or by being written again. Cold caches and summarizer calls are left out.
+    """
+    task, prices = prepared.task, prepared.config.price_table
+    needs, horizon = needs_of(prepared), task.requests
+    if prepared.raw.tokens and min(prepared.raw.tokens) < prices.minimum_prefix_tokens:
+        rent = write = min(prices.cached_read, prices.input)
+    else:
+        rent, write = prices.cached_read, min(prices.cache_write, prices.input + prices.cache_write)
+    bill = prices.output * sum(task.output_tokens)
+    bill += prepared.prefix_tokens * (write + rent * (horizon - 1))
+    for i, entry in enumerate(prepared.entries):
+        arrival = task.arrivals[i]
+        if arrival >= horizon:
+            continue
+        bill += write * entry.full_tokens
+        stay = entry.segment.pinned
+        bill += rent * entry.full_tokens * (horizon - 1 - arrival) * stay
+        if not stay:
+            bill += _kept(prepared, i, needs.sole[i], arrival, rent, write)
+    return bill
+
+
+def _kept(
+    prepared: PreparedTask,
+    index: int,
+    pairs: tuple[tuple[int, int], ...],
+    arrival: int,
+    rent: float,
+    write: float,
+) -> float:
+    """Returns what keeping or fetching one segment for the demands that only it serves costs."""
+    cost, since = 0.0, arrival
+    for request in sorted({request for request, _ in pairs}):
+        values = [prepared.task.facts[f].value for r, f in pairs if r == request]
+        size = _smallest(prepared, index, values)
+        gap = request - since
+        if gap > 0:
+            cost += min(rent * size * gap, write * size)
+        since = request
+    return cost
+
+
+def _smallest(prepared: PreparedTask, index: int, values: list[str]) -> int:
+    """Returns the tokens of the smallest form, or of the bare values, that shows all values."""
+    entry = prepared.entries[index]
+    bare = sum(prepared.services.count(value) for value in values)
+    sizes = [entry.full_tokens, bare]
+    for form in (Form.STUB, Form.OUTLINE):
+        if prepared.allows(index, form):
+            text = entry.text(form)
+            if all(value in text for value in values):
+                sizes.append(entry.tokens(form))
+    return min(sizes)

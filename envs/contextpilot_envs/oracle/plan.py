@@ -1,0 +1,209 @@
+"""A plan of an episode's edits, and what it costs, exactly but for where copies are inserted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contextpilot.core.segment import Form
+from contextpilot_envs.oracle.needs import Needs, last_need, needs_of
+from contextpilot_envs.simulator.prepared import PreparedTask
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FORMS = (Form.STUB, Form.OUTLINE, Form.SUMMARY)
+"""How a segment may leave its full form, besides being dropped."""
+
+OVERFLOW_PRICE = 1e3
+"""Per token over the window: a plan that does not fit must lose to every one that does."""
+
+EDITS_PER_REQUEST = 15
+CROWDING_PRICE = 1e5
+"""Per edit beyond what one request allows."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """When each segment leaves its full form, in which form, and when its exchange is dropped.
+
+    Attributes:
+        leave: (N,) request before which it is folded or summarized; the horizon: never.
+        form: (N,) index into FORMS.
+        drop: (N,) request before which its exchange is dropped; equal within an exchange.
+        copy: (N,) request before which the original is shown again at the end; horizon: never.
+        copy_leave: (N,) request before which that copy is folded.
+    """
+
+    leave: Ints
+    form: Ints
+    drop: Ints
+    copy: Ints
+    copy_leave: Ints
+
+    def clone(self) -> Plan:
+        """Returns an independent copy."""
+        return Plan(
+            self.leave.copy(), self.form.copy(), self.drop.copy(), self.copy.copy(),
+            self.copy_leave.copy(),
+        )  # fmt: skip
+
+    def put(self, other: Plan, indices: Ints) -> None:
+        """Takes over what another plan says about some segments."""
+        for name in self.__slots__:
+            getattr(self, name)[indices] = getattr(other, name)[indices]
+
+
+class PlanModel:
+    """Everything about a task that planning needs, as arrays, and the price of a plan.
+
+    Attributes:
+        needs: who holds what until when.
+        full, sizes: (N,) and (3, N) tokens in full and in each of FORMS.
+        ready: (3, N) first request at which leaving in a form loses no needed fact.
+        drop_ready: (N,) the same for dropping, over the whole exchange.
+        leaders: (N,) leader of each segment's exchange.
+    """
+
+    def __init__(self, prepared: PreparedTask) -> None:
+        task, entries = prepared.task, prepared.entries
+        self.prepared, self.needs = prepared, needs_of(prepared)
+        self.horizon = task.requests
+        self.count = len(entries)
+        self.full = np.array([e.full_tokens for e in entries], np.float64)
+        self.arrival = np.minimum(np.array(task.arrivals, np.int64), self.horizon)
+        self.leaders = np.array([e.leader for e in entries], np.int64)
+        self.sizes = np.repeat(self.full[None], len(FORMS), axis=0)
+        self.ready = np.full((len(FORMS), self.count), self.horizon, np.int64)
+        self.extra = np.zeros((len(FORMS), self.count))
+        for i in range(self.count):
+            self._variants(i)
+        self.drop_ready = self._drop_ready()
+        self.cumulated = np.concatenate([[0.0], np.cumsum(self.full)])
+        self._arriving = np.bincount(
+            self.arrival, weights=self.full, minlength=self.horizon + 1
+        )  # fmt: skip
+        self.limit = prepared.budget.input_limit
+        prices = prepared.config.price_table
+        self.prices = prices
+        self._outputs = prices.output * sum(task.output_tokens)
+        self._cold = np.zeros(self.horizon, bool)
+        self._cold[[t for t in task.cold_requests if t < self.horizon]] = True
+        self._positions = np.arange(self.count, dtype=np.float64)
+        self._is_leader = self.leaders == np.arange(self.count)
+
+    def empty(self) -> Plan:
+        """Returns the plan that edits nothing."""
+        never = np.full(self.count, self.horizon, np.int64)
+        return Plan(
+            never.copy(), np.zeros(self.count, np.int64), never.copy(), never.copy(), never.copy()
+        )
+
+    def bill(self, plan: Plan) -> float:
+        """Returns the plan's price in input-token equivalents, with penalties where it cannot be.
+
+        A segment's life is full, then a smaller form, then absent; a copy is a segment more. The
+        prefix breaks at the first position that changes before a request.
+        """
+        horizon = self.horizon
+        leaves = plan.leave < plan.drop
+        after = self.sizes[plan.form, np.arange(self.count)]
+        leave_time = np.where(leaves, plan.leave, horizon)
+        has_copy = plan.copy < horizon
+        times = np.concatenate([leave_time, plan.drop, np.where(has_copy, plan.copy_leave, horizon)])
+        deltas = np.concatenate(
+            [after - self.full, -np.where(leaves, after, self.full), self.sizes[0] - self.full]
+        )
+        places = np.concatenate(
+            [self._positions, self._positions, self._copy_places(plan)]
+        )  # fmt: skip
+        live = times < horizon
+        times, deltas, places = times[live], deltas[live], places[live]
+        copies = np.nonzero(has_copy)[0]
+        change = np.bincount(times, weights=deltas, minlength=horizon + 1)
+        change += self._arriving
+        if len(copies):
+            change += np.bincount(
+                plan.copy[copies], weights=self.full[copies], minlength=horizon + 1
+            )
+        total = self.prepared.prefix_tokens + np.cumsum(change[:horizon])
+        cached = self._cached(total, times, deltas, places, plan, copies)
+        price = self._price(total, cached)
+        edits = np.bincount(leave_time[leave_time < horizon], minlength=horizon + 1)
+        dropped = plan.drop[self._is_leader & (plan.drop < horizon)]
+        edits = edits + np.bincount(dropped, minlength=horizon + 1)
+        crowded = np.maximum(0, edits - EDITS_PER_REQUEST).sum()
+        over = np.maximum(0.0, total - self.limit).sum()
+        extra = self.extra[plan.form, np.arange(self.count)][leaves & (plan.leave < horizon)].sum()
+        return float(
+            price + self._outputs + extra + OVERFLOW_PRICE * over + CROWDING_PRICE * crowded
+        )  # fmt: skip
+
+    def _cached(
+        self, total: Floats, times: Ints, deltas: Floats, places: Floats, plan: Plan, copies: Ints
+    ) -> Floats:
+        cached = np.concatenate([[0.0], total[:-1]])
+        if len(times):
+            first = np.full(self.horizon, np.inf)
+            np.minimum.at(first, times, places)
+            broken = np.nonzero(np.isfinite(first))[0]
+            edge = first[broken]
+            kept = self.cumulated[np.ceil(edge).astype(np.int64)]
+            before = (times[None] <= broken[:, None]) & (places[None] < edge[:, None])
+            kept = kept + before @ deltas
+            if len(copies):
+                place = self._copy_places(plan)[copies]
+                there = (plan.copy[copies][None] <= broken[:, None]) & (place[None] < edge[:, None])
+                kept = kept + there @ self.full[copies]
+            cached[broken] = np.minimum(cached[broken], self.prepared.prefix_tokens + kept)
+        cached[self._cold] = 0.0
+        return cached
+
+    def _copy_places(self, plan: Plan) -> Floats:
+        """A copy stands behind everything that had arrived by then."""
+        return np.searchsorted(self.arrival, plan.copy, side="right") - 0.5
+
+    def _price(self, total: Floats, cached: Floats) -> float:
+        prices = self.prices
+        before = np.concatenate([[0.0], total[:-1]])
+        cached = np.where(before < prices.minimum_prefix_tokens, 0.0, cached)
+        warm = prices.cached_read * cached + prices.cache_write * (total - cached)
+        return float(
+            np.where(total < prices.minimum_prefix_tokens, prices.input * total, warm).sum()
+        )
+
+    def _variants(self, i: int) -> None:
+        """Fills in from when on, how small and at what price segment i can leave its full form."""
+        entry, pairs = self.prepared.entries[i], self.needs.of[i]
+        start = int(self.needs.fold_from[i])
+        if start >= self.horizon:
+            return
+        for f, form in enumerate(FORMS):
+            if form != Form.STUB and not pairs:
+                continue  # nothing in it is needed: the smallest form serves
+            if not self.prepared.allows(i, form):
+                continue
+            if form == Form.SUMMARY:
+                tokens, cost = self.prepared.summary_of(i)
+                if tokens >= entry.full_tokens:
+                    continue
+                self.extra[f, i] = cost
+                self.sizes[f, i] = tokens
+            else:
+                self.sizes[f, i] = entry.tokens(form)
+            needed = last_need(self.prepared, pairs, i, form)
+            self.ready[f, i] = min(self.horizon, max(start, needed + 1))
+
+    def _drop_ready(self) -> Ints:
+        own = np.array(
+            [
+                max(int(self.needs.drop_from[i]), last_need(self.prepared, pairs, i, Form.ABSENT) + 1)
+                for i, pairs in enumerate(self.needs.of)
+            ],
+            np.int64,
+        )
+        group = np.zeros(self.count, np.int64)
+        np.maximum.at(group, self.leaders, own)
+        return np.minimum(group[self.leaders], self.horizon)

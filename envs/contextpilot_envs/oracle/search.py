@@ -1,0 +1,155 @@
+"""Coordinate descent and block moves over plans, under exact billing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contextpilot_envs.oracle.plan import FORMS, Plan, PlanModel
+from contextpilot_envs.oracle.starts import independent, longest_gap, starts, use_copy
+
+MAX_EVALUATIONS = 8000
+"""Per start; long sessions stop here, short tasks converge long before."""
+
+KEPT_STARTS = 3
+
+_Move = tuple[NDArray[np.int64], Plan]
+
+
+def best_plans(model: PlanModel, seed: int = 0) -> list[Plan]:
+    """Returns improved plans, the cheapest first, and the starts that they came from."""
+    initial = sorted(starts(model), key=model.bill)
+    improved = [descend(model, plan, seed) for plan in initial[:KEPT_STARTS]]
+    improved.sort(key=model.bill)
+    return [*improved, *initial[:KEPT_STARTS], model.empty()]
+
+
+def descend(model: PlanModel, start: Plan, seed: int) -> Plan:
+    """Returns the plan that no single segment and no block move improves (or the cap's)."""
+    rng = np.random.default_rng(seed)
+    plan, bill, used = start.clone(), model.bill(start), 0
+    while used < MAX_EVALUATIONS:
+        before = bill
+        for propose in (_single_moves, _block_moves):
+            for indices, candidate in propose(model, plan, rng):
+                used += 1
+                saved = Plan(*(getattr(plan, n)[indices].copy() for n in Plan.__slots__))
+                plan.put(candidate, indices)
+                price = model.bill(plan)
+                if price < bill - 1e-6:
+                    bill = price
+                else:
+                    for name in Plan.__slots__:
+                        getattr(plan, name)[indices] = getattr(saved, name)
+                if used >= MAX_EVALUATIONS:
+                    return plan
+        if bill >= before - 1e-6:
+            return plan
+    return plan
+
+
+def flush_times(model: PlanModel, plan: Plan) -> NDArray[np.int64]:
+    """Returns the requests before which the prefix breaks, in order."""
+    times = np.concatenate([plan.leave, plan.drop, plan.copy_leave[plan.copy < model.horizon]])
+    return np.unique(times[times < model.horizon])
+
+
+def _single_moves(model: PlanModel, plan: Plan, rng: np.random.Generator) -> Iterator[_Move]:
+    """Yields for each exchange: other times and forms of its members, drop or no drop, copies."""
+    order = rng.permutation(np.unique(model.leaders))
+    for leader in order:
+        group = np.nonzero(model.leaders == leader)[0]
+        for i in group:
+            one = np.array([i])
+            for form in range(len(FORMS)):
+                ready = int(model.ready[form, i])
+                for time in _times(model, plan, ready, rng):
+                    if (time, form) != (plan.leave[i], plan.form[i]) or plan.copy[i] < model.horizon:
+                        yield one, _changed(model, plan, i, time, form)
+            yield one, _changed(model, plan, i, model.horizon, 0)
+            gap = longest_gap(model, int(i))
+            if gap is not None and plan.copy[i] == model.horizon:
+                candidate = plan.clone()
+                use_copy(model, candidate, int(i), gap)
+                if candidate.drop[i] < candidate.copy[i] or candidate.drop[i] < model.drop_ready[i]:
+                    candidate.drop[group] = model.horizon
+                yield group, candidate
+        ready = int(model.drop_ready[leader])
+        for time in (*_times(model, plan, ready, rng), model.horizon):
+            if time != plan.drop[leader]:
+                candidate = plan.clone()
+                candidate.drop[group] = time
+                yield group, candidate
+                if time < model.horizon:  # dropped from full, without a fold before
+                    candidate = candidate.clone()
+                    candidate.leave[group] = model.horizon
+                    candidate.copy[group] = model.horizon
+                    yield group, candidate
+
+
+def _changed(model: PlanModel, plan: Plan, i: int, time: int, form: int) -> Plan:
+    candidate = plan.clone()
+    candidate.leave[i], candidate.form[i] = time, form
+    candidate.copy[i] = candidate.copy_leave[i] = model.horizon
+    if candidate.drop[i] < model.drop_ready[i]:
+        candidate.drop[i] = model.horizon
+    return candidate
+
+
+def _times(
+    model: PlanModel, plan: Plan, ready: int, rng: np.random.Generator
+) -> tuple[int, ...]:
+    """Returns when something that is ready may leave: at once, with the next batches, some time."""
+    if ready >= model.horizon:
+        return ()
+    flushes = flush_times(model, plan)
+    later = flushes[flushes >= ready][:3].tolist()
+    return tuple(dict.fromkeys([ready, *later, int(rng.integers(ready, model.horizon))]))
+
+
+def _block_moves(model: PlanModel, plan: Plan, rng: np.random.Generator) -> Iterator[_Move]:
+    """Yields whole batches moved, merged, dissolved, and new batches at other times."""
+    everyone = np.arange(model.count)
+    lone = independent(model, copies=False)
+    times = flush_times(model, plan)
+    for k, time in enumerate(times):
+        targets = [time - 2, time - 1, time + 1, time + 2, time + 4, model.horizon]
+        if k + 1 < len(times):
+            targets.append(times[k + 1])
+        for target in targets:
+            if 0 < target <= model.horizon:
+                yield everyone, _shifted(model, plan, int(time), int(target))
+    for time in rng.permutation(np.arange(1, model.horizon))[:24]:
+        for drops in (False, True):
+            for place in (0, model.count // 3, 2 * model.count // 3):
+                yield everyone, _gathered(model, plan, lone, int(time), place, drops=drops)
+
+
+def _shifted(model: PlanModel, plan: Plan, time: int, target: int) -> Plan:
+    """Moves everything that leaves before request `time`, as far as it is ready by `target`."""
+    candidate = plan.clone()
+    everyone = np.arange(model.count)
+    ready = model.ready[plan.form, everyone]
+    folds = (plan.leave == time) & ((ready <= target) | (target == model.horizon))
+    folds &= plan.copy == model.horizon
+    drops = (plan.drop == time) & ((model.drop_ready <= target) | (target == model.horizon))
+    candidate.leave[folds] = target
+    candidate.drop[drops] = target
+    return candidate
+
+
+def _gathered(
+    model: PlanModel, plan: Plan, lone: Plan, time: int, place: int, *, drops: bool
+) -> Plan:
+    """Lets everything behind `place` that is ready leave before request `time`."""
+    candidate = plan.clone()
+    behind = np.arange(model.count) >= place
+    behind &= plan.copy == model.horizon
+    folds = behind & (lone.leave <= time) & (plan.leave > time) & (plan.drop > time)
+    candidate.leave[folds], candidate.form[folds] = time, lone.form[folds]
+    if drops:
+        whole = behind[model.leaders] & (model.drop_ready <= time) & (plan.drop > time)
+        candidate.drop[whole] = time
+    return candidate

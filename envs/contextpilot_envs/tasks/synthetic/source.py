@@ -1,0 +1,134 @@
+"""The task source: from an id to a task with its labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import count
+from random import Random
+
+from contextpilot.errors import ConfigurationError, UnknownTaskError, did_you_mean
+from contextpilot_envs.tasks.base import Demand, KeyFact, Task
+from contextpilot_envs.tasks.synthetic.chat import CHAT
+from contextpilot_envs.tasks.synthetic.compose import write_papers
+from contextpilot_envs.tasks.synthetic.config import SyntheticConfig
+from contextpilot_envs.tasks.synthetic.demands import Question, draw_questions
+from contextpilot_envs.tasks.synthetic.docqa import DOCQA
+from contextpilot_envs.tasks.synthetic.logs import LOGS
+from contextpilot_envs.tasks.synthetic.restock import RESTOCK
+from contextpilot_envs.tasks.synthetic.stream import Stream, play
+from contextpilot_envs.tasks.synthetic.templates import family_text
+from contextpilot_envs.tasks.synthetic.tools import TOOLS
+from contextpilot_envs.tasks.synthetic.words import Words
+from contextpilot_envs.tasks.synthetic.world import Fact, make_world
+
+_FAMILIES = {family.name: family for family in (DOCQA, TOOLS, CHAT, LOGS, RESTOCK)}
+_SPLITS = {"train": 0, "validation": 1}
+_NUMBER = re.compile(r"\d{6}")
+
+
+class SyntheticSource:
+    """Generates tasks of one family, language and horizon.
+
+    Ids look like "tools/en/h20/000017". Even numbers are for training, odd ones for validation;
+    any number of six digits loads, also beyond those that `ids` lists.
+    """
+
+    def __init__(self, config: SyntheticConfig, tasks_per_split: int = 200) -> None:
+        """Makes the source.
+
+        Raises:
+            ConfigurationError: when `tasks_per_split` is not from 1 to 500,000.
+        """
+        if not 1 <= tasks_per_split <= 500_000:
+            raise ConfigurationError(
+                "`tasks_per_split` must be from 1 to 500000, as ids have six digits. "
+                f"Received {tasks_per_split}."
+            )
+        self.config = config
+        self.name = f"{config.family}/{config.language}/h{config.horizon}"
+        self._tasks_per_split = tasks_per_split
+
+    def ids(self, split: str) -> Sequence[str]:
+        """Returns the task ids of "train" or "validation".
+
+        Raises:
+            UnknownTaskError: when there is no such split.
+        """
+        if split not in _SPLITS:
+            raise UnknownTaskError(
+                f"There is no split {split!r} in {self.name!r}.{did_you_mean(split, _SPLITS)}"
+            )
+        first = _SPLITS[split]
+        return [f"{self.name}/{first + 2 * index:06d}" for index in range(self._tasks_per_split)]
+
+    def load(self, task_id: str) -> Task:
+        """Returns the task: the same for the same id and config, always.
+
+        Raises:
+            UnknownTaskError: when the id does not belong to this source.
+        """
+        prefix, _, number = task_id.rpartition("/")
+        if prefix != self.name or not _NUMBER.fullmatch(number):
+            raise UnknownTaskError(
+                f"Task {task_id!r} does not belong to {self.name!r}. Its ids are {self.name}/ "
+                "and six digits, and another horizon or language is another source."
+            )
+        return _generate(task_id, self.config)
+
+
+def _generate(task_id: str, config: SyntheticConfig) -> Task:
+    family = _FAMILIES[config.family]
+    text = family_text(config.family, config.language)
+    for attempt in count():
+        seed = blake2b(f"{task_id}#{attempt}".encode(), digest_size=8).digest()
+        rng = Random(int.from_bytes(seed, "big"))
+        words = Words(rng, text)
+        world = make_world(rng, words, text, family, config)
+        questions = draw_questions(rng, world, family, config)
+        if questions:
+            break
+    write_papers(rng, words, text, family, world, config)
+    stream = play(rng, words, text, family, world, questions, config.horizon)
+    facts, demands = _label(stream, questions)
+    return Task(
+        id=task_id,
+        source=config.family,
+        cluster=f"{config.family}/{config.language}/{task_id.rpartition('/')[2]}",
+        goal=stream.segments[0].text,
+        segments=tuple(stream.segments),
+        arrivals=tuple(stream.arrivals),
+        requests=config.horizon,
+        output_tokens=tuple(stream.output_tokens),
+        facts=facts,
+        demands=demands,
+        language=config.language,
+        success="answer",
+        metadata={"family": config.family, "horizon": str(config.horizon)},
+    )
+
+
+def _label(
+    stream: Stream, questions: Sequence[Question]
+) -> tuple[tuple[KeyFact, ...], tuple[Demand, ...]]:
+    """Returns key facts, with all segments found that state them, and demands."""
+    texts = [segment.text for segment in stream.segments]
+    facts: list[KeyFact] = []
+    demands = []
+    for question in questions:
+        needed = [*([question.link] if question.link else []), *question.facts]
+        places = tuple(range(len(facts), len(facts) + len(needed)))
+        facts += [_key_fact(fact, texts) for fact in needed]
+        demands.append(Demand(question.request, places, question.query(), final=True))
+    return tuple(facts), tuple(demands)
+
+
+def _key_fact(fact: Fact, texts: Sequence[str]) -> KeyFact:
+    stating = tuple(index for index, text in enumerate(texts) if fact.value in text)
+    stale = tuple(
+        index
+        for index, text in enumerate(texts)
+        if fact.value not in text and any(wrong in text for wrong in fact.wrong)
+    )
+    return KeyFact(fact.value, fact.template.kind, stating, stale)
