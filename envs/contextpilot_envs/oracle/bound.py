@@ -17,10 +17,8 @@ def lower_bound(prepared: PreparedTask) -> float:
     """
     task, prices = prepared.task, prepared.config.price_table
     needs, horizon = needs_of(prepared), task.requests
-    if prepared.raw.tokens and min(prepared.raw.tokens) < prices.minimum_prefix_tokens:
-        rent = write = min(prices.cached_read, prices.input)
-    else:
-        rent, write = prices.cached_read, min(prices.cache_write, prices.input + prices.cache_write)
+    # Below the minimum prefix every token costs `input`, which is never less than these two.
+    rent, write = min(prices.cached_read, prices.input), min(prices.cache_write, prices.input)
     bill = prices.output * sum(task.output_tokens)
     bill += prepared.prefix_tokens * (write + rent * (horizon - 1))
     for i, entry in enumerate(prepared.entries):

@@ -122,7 +122,7 @@ class PlanModel:
         live = times < horizon
         times, deltas, places = times[live], deltas[live], places[live]
         copies = np.nonzero(has_copy)[0]
-        change = np.bincount(times, weights=deltas, minlength=horizon + 1)
+        change = np.bincount(times, weights=deltas, minlength=horizon + 1).astype(np.float64)
         change += self._arriving
         if len(copies):
             change += np.bincount(

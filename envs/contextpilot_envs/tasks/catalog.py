@@ -2,22 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from contextpilot.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from contextpilot_envs.tasks.base import Task, TaskSource
+from contextpilot_envs.tasks.replay_source import NAMES as REPLAYS
+from contextpilot_envs.tasks.replay_source import ReplaySource
+from contextpilot_envs.tasks.synthetic import FAMILIES, SyntheticConfig, SyntheticSource
 
-FAMILIES = ("docqa", "tools", "chat", "logs", "restock")
-"""Generated task families."""
-
-REPLAYS = ("sample", "claude_code", "codex", "copilot", "oh_my_pi", "tau_bench", "swe_agent")
-"""Recorded runs; all but `sample` need the data folder."""
-
-LABELLED = ("multihop", "ci_logs", "locomo")
-"""Data sets with their own ground truth; need the data folder."""
+LABELLED: Mapping[str, Callable[[Path | None], TaskSource]] = MappingProxyType(
+    {}
+)
+"""Data sets with their own ground truth; they need the data folder. LoCoMo is for tests only."""
 
 
-def load_source(name: str) -> TaskSource:
-    raise ConfigurationError(name)
+class MixedSource:
+    """Several sources as one; ids keep their own form."""
+
+    def __init__(self, sources: Sequence[TaskSource], name: str = "mixed") -> None:
+        self.name, self._sources = name, tuple(sources)
+
+    def ids(self, split: str) -> Sequence[str]:
+        """Returns the ids of all sources, one of each in turn."""
+        columns = [source.ids(split) for source in self._sources]
+        longest = max(len(ids) for ids in columns)
+        return [ids[k] for k in range(longest) for ids in columns if k < len(ids)]
+
+    def load(self, task_id: str) -> Task:
+        """Returns a task of whichever source has it."""
+        for source in self._sources:
+            if task_id.startswith(source.name):
+                return source.load(task_id)
+        names = [source.name for source in self._sources]
+        raise UnknownTaskError(
+            f"no source has a task {task_id!r}.{did_you_mean(task_id.rpartition('/')[0], names)}"
+        )
+
+
+def load_source(
+    name: str,
+    *,
+    horizon: int = 20,
+    language: str = "en",
+    data: Path | None = None,
+    quotes: bool = True,
+) -> TaskSource:
+    """Returns the task source of a name.
+
+    Args:
+        name: a generated family, "mixed" (all families), a replay source, or a labelled data set.
+        horizon, language: of generated tasks; other sources have their own.
+        data: the data folder, by default from CONTEXTPILOT_DATA; for "transcripts" the user's own.
+        quotes: for replays, whether values quoted in the agent's text are demanded too.
+
+    Raises:
+        ConfigurationError: for an unknown name, with the nearest known one.
+        TranscriptError: when a data set needs a folder that is not there.
+    """
+    if name in FAMILIES:
+        return SyntheticSource(SyntheticConfig(name, language, horizon))
+    if name == "mixed":
+        return MixedSource(
+            [SyntheticSource(SyntheticConfig(f, language, horizon)) for f in FAMILIES]
+        )
+    if name in LABELLED:
+        return LABELLED[name](data)
+    if name in REPLAYS:
+        return ReplaySource(name, data, quotes=quotes)
+    known = ("mixed", *FAMILIES, *REPLAYS, *LABELLED)
+    raise ConfigurationError(
+        f"There is no task source of this name. Received {name!r}.{did_you_mean(name, known)}"
+    )

@@ -18,11 +18,11 @@ from contextpilot_envs.tasks.synthetic.world import Fact, Paper, World
 
 _HEAD, _TAIL = 3, 2
 """Filler before and behind the facts; the title stands above."""
-_SHORTEST_PAPER = 12
+_SHORTEST_PAPER = 14
 """Sentences; the same for all, or the short ones would be known to state little."""
 _SHORTEST = 0.7
 _TOKENS_PER_SENTENCE: Mapping[str, float] = {
-    "lines": 16.0, "paragraphs": 16.0, "bullets": 16.0, "table": 20.0, "json": 29.0, "log": 34.0,
+    "lines": 13.0, "paragraphs": 13.0, "bullets": 13.0, "table": 13.0, "json": 24.5, "log": 20.5,
 }  # fmt: skip
 _BOILERPLATE = 0.3
 _SILENT_ON_OTHERS = 0.6
@@ -150,9 +150,8 @@ def _log(rng: Random, title: str, sentences: Sentences) -> str:
     for sentence, states in sentences:
         clock += rng.randrange(20, 9000)
         level = rng.choices(_LEVELS, (4, 3, 3) if states else (7, 2, 2))[0]
-        seconds, millis = divmod(clock, 1000)
-        minutes, second = divmod(seconds, 60)
-        stamp = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{millis:03}"
+        minutes, second = divmod(clock // 1000, 60)
+        stamp = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}"
         lines.append(f"{stamp} {level:5} {sentence}")
     return "\n".join(lines)
 

@@ -20,11 +20,11 @@ from contextpilot_envs.tasks.synthetic.templates import (
 from contextpilot_envs.tasks.synthetic.words import Words
 
 CARRIERS = ("result", "document", "user")
-_EXTRA_PAPERS = 0.3
+_EXTRA_PAPERS = 0.15
 """Papers beyond one a request, as a share of the horizon. They come early: one reads, then acts."""
-_HARD_FACTS, _LOSSY_FACTS = 3, 2
+_HARD_FACTS, _LOSSY_FACTS = 2, 1
 """Facts of each sort in one paper."""
-_REVISED_FACTS = 3
+_REVISED_FACTS = 2
 """How many facts of a paper its correction states anew."""
 
 _IDLE_ALIAS = 0.5
