@@ -155,6 +155,8 @@ class Context:
         c.pinned[index] = pinned
         c.locked[index] = self.entries[group[0]].segment.has_reasoning
         for i in group:  # a late result is unread, and so is its exchange as a whole
+            if c.sent[i] and c.rank[i] >= 0:
+                self.unread.append(i)
             c.settled[i], c.sent[i] = settled, 0
         if segment.role == Role.USER and segment.kind == Kind.TEXT:
             self._pin_latest_user(index)
@@ -218,6 +220,8 @@ class Context:
         """Moves a segment so that it stands at `position` of the order without it."""
         c = self.columns
         start = c.rank[index]
+        if start == position:
+            return  # the prefix stays what it was
         low, high = min(start, position), max(start, position)
         span = c.order[low : high + 1].tolist()
         span.remove(index)

@@ -24,7 +24,7 @@ from contextpilot.errors import IllegalEditError
 def check_edit(context: Context, edit: Edit) -> None:
     """Raises `IllegalEditError`, naming segment and invariant, where an edit is not legal."""
     if not isinstance(edit, Keep):
-        _require(context, rule_of(edit), edit.targets)
+        require_legal(context, rule_of(edit), edit.targets)
 
 
 def rule_of(edit: Edit) -> str:
@@ -68,7 +68,8 @@ def rule_of(edit: Edit) -> str:
             return "summarize_run" if edit.run else "summarize"
 
 
-def _require(context: Context, rule: str, targets: Sequence[int]) -> None:
+def require_legal(context: Context, rule: str, targets: Sequence[int]) -> None:
+    """Raises `IllegalEditError`, naming segment and invariant, where a rule forbids a target."""
     if not targets:
         raise IllegalEditError(f"`{rule}` needs at least one target. Received none.", "targets")
     if len(set(targets)) < len(targets):

@@ -27,7 +27,8 @@ from contextpilot.core.edit import (
 )
 from contextpilot.core.invariants import is_legal
 from contextpilot.core.segment import Form, Kind
-from contextpilot.errors import ConfigurationError
+from contextpilot.edits.check import require_legal
+from contextpilot.errors import ConfigurationError, IllegalEditError
 
 ACTION_VERSION = 1
 
@@ -143,10 +144,18 @@ class ActionCodec:
 
 
 def to_edit(context: Context, action: Action, index: int) -> Edit:
-    """Returns the edit that an action asks for on the segment in its slot."""
+    """Returns the edit that an action asks for on the segment in its slot.
+
+    Raises:
+        IllegalEditError: when the slot is empty (index -1), or nothing may leave with it.
+    """
     op, preset = action.op, action.preset
     if op == Op.KEEP:
         return Keep()
+    if index < 0:
+        raise IllegalEditError(
+            f"slot {action.slot} is empty. The action mask shows what is legal.", "arrived"
+        )
     if op == Op.SUMMARIZE:
         return _summarize(context, index, run=preset == "through")
     if op == Op.FOLD:
@@ -164,11 +173,16 @@ def to_edit(context: Context, action: Action, index: int) -> Edit:
 
 
 def marked_behind(context: Context, index: int, rule: str) -> tuple[int, ...]:
-    """Returns the segments at or behind `index` that are marked, due, and may leave by `rule`."""
+    """Returns the segments at or behind `index` that are marked, due, and may leave by `rule`.
+
+    Raises:
+        IllegalEditError: when `index` itself may not; a flush begins where something leaves.
+    """
+    require_legal(context, rule, (index,))
     c = context.columns
     return tuple(
         i
-        for i in c.order[max(0, c.rank[index]) : context.length]
+        for i in c.order[c.rank[index] : context.length]
         if c.mark[i] >= 0 and is_legal(rule, context, i)
     )
 
@@ -189,7 +203,11 @@ def run_through(context: Context, index: int) -> tuple[int, ...]:
     """Returns what may leave between the last summary (inclusive) and a segment's exchange.
 
     An exchange belongs to the run only as a whole; what is pinned or unread stays where it is.
+
+    Raises:
+        IllegalEditError: when the segment itself may not leave.
     """
+    require_legal(context, "summarize_run", (index,))
     c = context.columns
     end = max(c.rank[i] for i in context.group(index))
     start = 0

@@ -72,10 +72,15 @@ def _revert(context: Context, change: Change) -> None:
         context.move(index, target)
     if change.form[0] != c.form[index]:
         context.set_form(index, change.form[0])
-    if change.form[1] == Form.ABSENT:
+    if _left(change):
         c.covered[index] = -1
     c.mark[index], c.edited[index] = change.mark[0], change.edited[0]
     c.reloaded[index] = change.reloaded[0]
+
+
+def _left(change: Change) -> bool:
+    """True where a segment was there and left; a reload may touch one that stays absent."""
+    return change.form[0] != Form.ABSENT and change.form[1] == Form.ABSENT
 
 
 def replay(
@@ -130,7 +135,7 @@ def _repeat(
         context.move(index, position)
     if c.form[index] != change.form[1]:
         context.set_form(index, change.form[1])
-    if change.form[1] == Form.ABSENT and created >= 0:
+    if _left(change) and created >= 0:
         c.covered[index] = created
     c.mark[index], c.edited[index] = change.mark[1], change.edited[1]
     c.reloaded[index] = change.reloaded[1]

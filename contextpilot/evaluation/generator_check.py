@@ -15,7 +15,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import islice
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,6 @@ FloatArray = npt.NDArray[np.float64]
 BLIND_LIMIT = 0.65
 AWARE_LIMIT = 0.85
 _RESAMPLES = 500
-_WORD_BITS = 12
 _OPENING = 3
 """Lines."""
 _RARE = 4
@@ -135,6 +135,7 @@ def candidates(task: LabelledTask, count_tokens: Callable[[str], int]) -> list[C
         for demand in task.demands
         for fact in demand.facts
         for place in task.facts[fact].segments
+        if task.arrivals[place] <= demand.request
     }
     relations = goal_relations(task.goal, [task.segments[place].text for place in places])
     rows = []
@@ -163,7 +164,7 @@ def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
     leads from the one to the other.
     """
     bags = [Counter(text_terms(text)) for text in texts]
-    openings = [set(text_terms("\n".join(text.splitlines()[:_OPENING]))) for text in texts]
+    openings = [set(text_terms(_opening(text))) for text in texts]
     frequency = Counter(term for bag in bags for term in bag)
     weight = {term: math.log(len(bags) / count) for term, count in frequency.items()}
     asked = set(text_terms(goal))
@@ -178,7 +179,7 @@ def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
     ]
     opening = [total(asked & start) for start in openings]
     order = np.argsort(np.argsort(opening))
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for place, start in enumerate(openings):
         rare = {term for term in start if frequency[term] <= _RARE} - asked
         hops = (
@@ -190,6 +191,12 @@ def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
         hop = math.log1p(max(hops, default=0.0))
         rows.append((overlap[place], repeated[place], opening[place], rank, hop))
     return rows
+
+
+def _opening(text: str) -> str:
+    """Returns the first lines that are not blank."""
+    lines = (line for line in text.splitlines() if line.strip())
+    return "\n".join(islice(lines, _OPENING))
 
 
 def separability(train: Sequence[Candidate], test: Sequence[Candidate]) -> Separability:
@@ -221,9 +228,8 @@ def _scores(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns the test scores of the blind, the blind metadata and the aware classifier."""
     try:
-        from scipy.sparse import hstack
         from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.feature_extraction import FeatureHasher
+        from sklearn.feature_extraction import DictVectorizer
         from sklearn.linear_model import LogisticRegression
         from sklearn.preprocessing import StandardScaler
     except ImportError as error:
@@ -232,26 +238,33 @@ def _scores(
             'Install the extra: pip install "contextpilot-rl[tune]".'
         ) from error
     labels = [row.needed for row in train]
-    hasher = FeatureHasher(n_features=2**_WORD_BITS, alternate_sign=False)
-    words = [hasher.transform([_log_counts(row) for row in side]) for side in (train, test)]
-    scaler = StandardScaler()
-    metadata = [np.array([row.metadata for row in side]) for side in (train, test)]
-    metadata = [scaler.fit_transform(metadata[0]), scaler.transform(metadata[1])]
-    relation = [np.array([row.relation for row in side]) for side in (train, test)]
-    relation = [scaler.fit_transform(relation[0]), scaler.transform(relation[1])]
+    metadata = _scaled(StandardScaler(), [[row.metadata for row in side] for side in (train, test)])
+    relation = _scaled(StandardScaler(), [[row.relation for row in side] for side in (train, test)])
 
+    vectorizer = DictVectorizer()
     linear = LogisticRegression(C=0.1, max_iter=300)
-    sides = [hstack([word, meta]).tocsr() for word, meta in zip(words, metadata, strict=True)]
-    blind = linear.fit(sides[0], labels).decision_function(sides[1])
+    linear.fit(vectorizer.fit_transform(_word_features(train, metadata[0])), labels)
+    words = vectorizer.transform(_word_features(test, metadata[1]))
     trees = HistGradientBoostingClassifier(max_leaf_nodes=8, max_iter=60, random_state=0)
-    blind_metadata = trees.fit(metadata[0], labels).decision_function(metadata[1])
-    both = [np.hstack(pair) for pair in zip(metadata, relation, strict=True)]
-    aware = trees.fit(both[0], labels).decision_function(both[1])
-    return blind, blind_metadata, aware
+    by_metadata = trees.fit(metadata[0], labels).decision_function(metadata[1])
+    both = [np.hstack(sides) for sides in zip(metadata, relation, strict=True)]
+    by_goal = trees.fit(both[0], labels).decision_function(both[1])
+    return linear.decision_function(words), by_metadata, by_goal
 
 
-def _log_counts(row: Candidate) -> dict[str, float]:
-    return {term: math.log1p(count) for term, count in row.words.items()}
+def _scaled(scaler: Any, sides: Sequence[Sequence[Sequence[float]]]) -> list[FloatArray]:
+    """Returns both sides in units of the first side's spread."""
+    return [scaler.fit_transform(np.array(sides[0])), scaler.transform(np.array(sides[1]))]
+
+
+def _word_features(rows: Sequence[Candidate], metadata: FloatArray) -> list[dict[str, float]]:
+    """Returns a bag of words for each candidate, with its metadata beside the words."""
+    features = []
+    for row, numbers in zip(rows, metadata, strict=True):
+        bag = {term: math.log1p(count) for term, count in row.words.items()}
+        bag |= {f"metadata {place}": number for place, number in enumerate(numbers.tolist())}
+        features.append(bag)
+    return features
 
 
 def auc_interval(
@@ -324,7 +337,7 @@ def truncated_success(
     """
     sizes = {id(task): [count_tokens(segment.text) for segment in task.segments] for task in tasks}
 
-    def readable(task: LabelledTask, fact: LabelledFact, place: int, request: int) -> bool:
+    def readable(task: LabelledTask, _: LabelledFact, place: int, request: int) -> bool:
         room, size = budget, sizes[id(task)]
         room -= sum(size[i] for i, segment in enumerate(task.segments) if segment.pinned)
         for other in range(len(size) - 1, place - 1, -1):

@@ -90,6 +90,7 @@ class ObservationEncoder:
         self._unlisted = np.zeros((rows, 2), np.float32)
         self._pending: list[tuple[int, Indices]] = []
         self._pending_archives: list[int] = []
+        self._pending_unlisted: list[int] = []
         reload_output = np.log1p(reload_output_tokens) / TOKEN_SCALE
         first = _G["price_cached"]
         self.state[:, first : first + 4] = (
@@ -117,6 +118,8 @@ class ObservationEncoder:
 
     def reassign(self, row: int, context: Context, slots: Indices, archived: Indices) -> None:
         """Gives a row the slots that a restored snapshot had, to be encoded by `finish`."""
+        # Manager-made segments of the abandoned branch may have had the same indices.
+        self._statics[row].extend(context.entries[: context.native])
         self._fill(row, context, slots[slots >= 0], archived[archived >= 0])
 
     def update(self, row: int, indices: Sequence[int]) -> None:
@@ -129,11 +132,14 @@ class ObservationEncoder:
             self._pending.append((row, found))
             if not len(found):
                 self._pending_archives.append(row)
+                self._pending_unlisted.append(row)
             return
         of_row = self.slot_index[row]
         found = np.nonzero(np.isin(of_row, indices) if indices else of_row >= 0)[0]
         self._pending.append((row, found))
         self._pending_archives.append(row)
+        if not indices or len(found) < len(indices):
+            self._pending_unlisted.append(row)
 
     def finish(
         self, contexts: Sequence[Context], logs: Sequence[EditLog], steps: Sequence[int]
@@ -149,6 +155,7 @@ class ObservationEncoder:
             self.update(int(row), ())
         self._overflowed[:] = rows["overflows"]
         self._encode_pending(rows)
+        self._count_unlisted(contexts)
         self._finish_slots(rows)
         self._finish_state(rows, logs, np.asarray(steps))
         self._finish_mask(rows["room"])
@@ -183,7 +190,7 @@ class ObservationEncoder:
         for array in (self._size, self._full, self._rank, self._due, self._unlisted_behind):
             array[row] = 0
         order = arrays["order"][row, : context.length].astype(np.intp)
-        self._assign_unlisted(row, context, order, arrays["size"][row], chosen)
+        self._assign_unlisted(row, order, arrays["size"][row], chosen)
         m = len(gone)
         self.archive_index[row] = -1
         self.archive_index[row, :m] = gone
@@ -198,21 +205,26 @@ class ObservationEncoder:
         self._pending_archives.append(row)
 
     def _assign_unlisted(
-        self, row: int, context: Context, order: Indices, size: Indices, chosen: Indices
+        self, row: int, order: Indices, size: Indices, chosen: Indices
     ) -> None:
         """Notes what has no slot: how much, and how much of it lies behind each slot."""
-        ranked = size[order]
-        visible = int(np.count_nonzero(ranked))
-        self._unlisted[row] = 0
-        if visible > len(chosen):
-            listed = int(size[chosen].sum())
-            self._unlisted[row] = visible - len(chosen), context.total - listed
-            unlisted = ranked.copy()
-            unlisted[self.batch.arrays["rank"][row][chosen]] = 0
-            behind = unlisted.sum() - np.cumsum(unlisted)
-            self._unlisted_behind[row, : len(chosen)] = behind[
-                self.batch.arrays["rank"][row][chosen]
-            ]
+        rank = self.batch.arrays["rank"][row][chosen]
+        unlisted = size[order]
+        unlisted[rank] = 0
+        count = int(np.count_nonzero(unlisted))
+        self._unlisted[row], self._unlisted_behind[row] = 0, 0
+        if count:
+            tokens = unlisted.sum()
+            self._unlisted[row] = count, tokens
+            self._unlisted_behind[row, : len(chosen)] = (tokens - np.cumsum(unlisted))[rank]
+
+    def _count_unlisted(self, contexts: Sequence[Context]) -> None:
+        """Counts again what has no slot, in rows where an edit changed some of it."""
+        for row in set(self._pending_unlisted):
+            order = self.batch.arrays["order"][row, : contexts[row].length].astype(np.intp)
+            index = self.slot_index[row]
+            self._assign_unlisted(row, order, self.batch.arrays["size"][row], index[index >= 0])
+        self._pending_unlisted.clear()
 
     def _encode(self, rows: Indices, slots: Indices, numbers: dict[str, Indices]) -> None:
         """Encodes (row, slot) pairs: live features and legality."""

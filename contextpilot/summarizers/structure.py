@@ -32,7 +32,7 @@ class _Line:
 class StructureSummarizer(Summarizer):
     """Selects pieces by structure: sentences, items, fields, rows, log lines, dialogue turns.
 
-    JSON and tables become a schema and rows. Deterministic, and about a millisecond for 8 KB.
+    JSON and tables become a schema and rows. Deterministic; one to two milliseconds for 8 KB.
     """
 
     name = "structure"
@@ -64,7 +64,10 @@ class StructureSummarizer(Summarizer):
         while len(chosen) > 1 and self._tokenizer.count(summary) > request.max_tokens:
             chosen.pop()
             summary = _joined(header, lines, labels, chosen)
-        return self._tokenizer.truncate(summary, request.max_tokens)
+        summary = self._tokenizer.truncate(summary, request.max_tokens)
+        if not summary[len(header) :].strip():
+            raise _too_small(request, self._tokenizer.count(header))
+        return summary
 
     def _header(self, request: SummaryRequest) -> str:
         """Returns the line that names the sources, and those of summaries among them."""
@@ -75,6 +78,9 @@ class StructureSummarizer(Summarizer):
             needed = self._tokenizer.count(header)
             if 2 * needed <= request.max_tokens:
                 return header
+        if needed >= request.max_tokens:
+            raise _too_small(request, needed)
+        return header
         if needed >= request.max_tokens:
             raise SummarizerError(
                 f"max_tokens is too small to name the sources. Received {request.max_tokens} for "
@@ -106,6 +112,15 @@ class StructureSummarizer(Summarizer):
             if left < _SMALLEST_REST:
                 break
         return chosen or [ranking[0]]
+
+
+def _too_small(request: SummaryRequest, needed: int) -> SummarizerError:
+    """Returns the error for a budget that the header leaves nothing of."""
+    return SummarizerError(
+        f"max_tokens is too small to name the sources. Received {request.max_tokens} for "
+        f"{len(request.sources)} sources, whose ids take {needed}. Raise summarize_max_tokens, or "
+        "summarize fewer segments at once."
+    )
 
 
 def _scored_lines(request: SummaryRequest) -> list[_Line]:

@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from contextpilot.tokenizers.base import Tokenizer
+
 _logger = logging.getLogger(__name__)
 
 _UNIT = 100
@@ -72,7 +74,7 @@ def _warn_once() -> None:
     )
 
 
-class EstimateTokenizer:
+class EstimateTokenizer(Tokenizer):
     """Estimates from each character's script what a byte-pair tokenizer would count.
 
     The weights were fitted to a BPE vocabulary of 152k tokens, half of the time with each digit a

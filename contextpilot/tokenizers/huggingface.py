@@ -8,12 +8,13 @@ from pathlib import Path
 import tokenizers
 
 from contextpilot.errors import ConfigurationError
+from contextpilot.tokenizers.base import Tokenizer
 from contextpilot.tokenizers.prefix import fit_prefix
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class HuggingFaceTokenizer:
+class HuggingFaceTokenizer(Tokenizer):
     """Counts with a `tokenizers.Tokenizer`, without the special tokens of a template."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, name: str = "huggingface") -> None:

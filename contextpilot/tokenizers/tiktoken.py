@@ -10,6 +10,7 @@ from pathlib import Path
 import tiktoken
 
 from contextpilot.errors import ConfigurationError, did_you_mean
+from contextpilot.tokenizers.base import Tokenizer
 from contextpilot.tokenizers.prefix import fit_prefix
 
 _WINDOW = 100_000
@@ -35,7 +36,7 @@ _CACHE_FILES = {
 They are looked for first, because tiktoken would download what it lacks, without a timeout."""
 
 
-class TiktokenTokenizer:
+class TiktokenTokenizer(Tokenizer):
     """Counts with a `tiktoken.Encoding`. Special tokens in a text are counted as plain text."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from contextpilot.errors import ConfigurationError
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers.base import Tokenizer
 from contextpilot_envs.engine import Engine, RowSnapshot
@@ -114,7 +115,10 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
         episode = self.engine.episodes[0]
         if episode.ended:
             raise gym.error.ResetNeeded("the episode has ended: call `reset` before `step`.")
-        before = episode.tally.copy() if int(action) == 0 else None
+        sends = int(action) == 0 or (
+            self.engine.states[0].step + 1 >= self.engine.simulator.max_edits
+        )  # fmt: skip
+        before = episode.tally.copy() if sends else None
         reward = float(self.engine.step([int(action)], [0])[0])
         info = self._info()
         if before is not None:
@@ -171,6 +175,11 @@ def draw_episode(
     noise_seed = options.get("noise_seed")
     drawn = int(generator.integers(2**31))
     ids = source.ids(split) if "task_id" not in options else ()
+    if not ids and "task_id" not in options:
+        raise ConfigurationError(
+            f"task source {source.name!r} has no tasks in its split {split!r}. "
+            "Choose another split, or name a task with options={\"task_id\": ...}."
+        )
     task_id = options["task_id"] if not ids else ids[int(generator.integers(len(ids)))]
     return str(task_id), drawn if noise_seed is None else int(noise_seed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,7 +127,13 @@ def check_replay(episode: Episode) -> None:
 
 
 def stress(
-    engine: Engine, task_ids: Iterable[str], edits: int, seed: int, *, keep_share: float = 0.08
+    engine: Engine,
+    task_ids: Iterable[str],
+    edits: int,
+    seed: int,
+    *,
+    keep_share: float = 0.08,
+    on_edits: Callable[[int], object] = lambda _count: None,
 ) -> StressReport:
     """Plays random legal edits until `edits` have been made, checking after each of them.
 
@@ -137,6 +143,7 @@ def stress(
         edits: how many edits to make, keep excluded.
         seed: of the choices.
         keep_share: probability of sending the request at each step.
+        on_edits: called with the number of edits of each finished episode.
 
     Raises:
         BrokenInvariantError: at the first thing that does not hold.
@@ -152,6 +159,7 @@ def stress(
         report.replayed += 1
         report.episodes += 1
         report.shortest_episode_edits = min(report.shortest_episode_edits, made)
+        on_edits(made)
     return report
 
 

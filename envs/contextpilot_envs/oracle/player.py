@@ -1,4 +1,9 @@
-"""Plays a plan: on an episode directly, or action by action like any policy."""
+"""Plays a plan: on an episode directly, or action by action like any policy.
+
+Where the plan leaves a need or the window unmet (copies end up where the plan cannot know), two
+repairs act before a request is sent: what is needed last makes room, and what is needed now is
+shown again.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contextpilot.core.context import Context
 from contextpilot.core.edit import Drop, Edit, Fold, Op, Placement, Reload, Summarize
 from contextpilot.core.invariants import is_legal
 from contextpilot.core.segment import Form
 from contextpilot.edits.codec import summary_limit
 from contextpilot_envs.engine import Engine
-from contextpilot_envs.oracle.plan import FORMS, Plan, PlanModel
+from contextpilot_envs.oracle.plan import Plan, PlanModel
 from contextpilot_envs.oracle.search import best_plans
 from contextpilot_envs.simulator.episode import Episode
+from contextpilot_envs.simulator.facing import holder
 from contextpilot_envs.simulator.prepared import PreparedTask
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One planned edit: an operation with the preset of the action layout, on a segment."""
+    """One edit: an operation with the preset of the action layout, on a segment."""
 
     op: Op
     preset: str
@@ -28,35 +35,107 @@ class Step:
     rule: str
 
 
-_FORM_STEPS = {
-    Form.STUB: (Op.FOLD, "stub", "fold"),
-    Form.OUTLINE: (Op.FOLD, "outline", "outline"),
-    Form.SUMMARY: (Op.SUMMARIZE, "this", "summarize"),
-}
+_LEAVING = (
+    (Op.FOLD, "stub", "fold"),
+    (Op.FOLD, "outline", "outline"),
+    (Op.SUMMARIZE, "this", "summarize"),
+)
+"""How a segment leaves its full form, in the order of `FORMS`."""
 
 
-def steps_at(episode: Episode, plan: Plan, request: int) -> Iterator[Step]:
-    """Yields what the plan wants before a request and is not done yet, copies first."""
+def steps_at(episode: Episode, plan: Plan) -> Iterator[Step]:
+    """Yields what is to be done before the present request and is not done yet, best first."""
+    yield from _planned(episode, plan)
     context = episode.context
-    c = context.columns
-    copied = {
-        context.entries[i].segment.lineage[0]: i
-        for i in range(context.native, len(context.entries))
-        if context.entries[i].segment.lineage
-    }
-    for i in np.nonzero(plan.copy == request)[0]:
-        if context.entries[int(i)].segment.id not in copied and c.rank[int(i)] >= 0:
-            yield Step(Op.RELOAD, "at_end", int(i), "reload_at_end")
-    for i in np.nonzero((plan.copy < request) & (plan.copy_leave <= request))[0]:
-        copy = copied.get(context.entries[int(i)].segment.id, -1)
-        if copy >= 0 and c.form[copy] == Form.FULL:
-            yield Step(Op.FOLD, "stub", copy, "fold")
-    for i in np.nonzero((plan.drop <= request) & (plan.drop > 0))[0]:
-        if c.rank[int(i)] >= 0 and c.form[int(i)]:
-            yield Step(Op.DROP, "this", int(i), "drop")
-    for i in np.nonzero((plan.leave <= request) & (plan.drop > request))[0]:
-        if c.rank[int(i)] >= 0 and c.form[int(i)] == Form.FULL and c.reloads[int(i)] == 0:
-            yield Step(*_FORM_STEPS[FORMS[plan.form[int(i)]]][:2], int(i), _FORM_STEPS[FORMS[plan.form[int(i)]]][2])
+    needed = tuple(_needed_now(episode))
+    room = context.budget.input_limit - context.used_tokens
+    missing = sum(context.entries[i].full_tokens for i in needed)
+    if room < missing or room < 0:
+        yield from _room_makers(episode, needed)
+    if context.overflows:
+        return
+    for i in needed:
+        yield Step(Op.RELOAD, "at_end", i, "reload_at_end")
+
+
+def _planned(episode: Episode, plan: Plan) -> Iterator[Step]:
+    context = episode.context
+    c, request = context.columns, context.request
+    copies = _copies(context)
+    for i in np.nonzero((plan.copy < request) & (plan.copy_leave <= request))[0].tolist():
+        for copy in copies.get(context.entries[i].segment.id, ()):
+            if c.form[copy] == Form.FULL:
+                yield Step(Op.FOLD, "stub", copy, "fold")
+    for i in np.nonzero((plan.drop <= request) & (plan.drop > 0))[0].tolist():
+        if c.rank[i] >= 0 and c.form[i]:
+            yield Step(Op.DROP, "this", i, "drop")
+    for i in np.nonzero((plan.leave <= request) & (plan.drop > request))[0].tolist():
+        if c.rank[i] >= 0 and c.form[i] == Form.FULL and c.reloads[i] == 0:
+            yield Step(*_LEAVING[plan.form[i]][:2], i, _LEAVING[plan.form[i]][2])
+    for i in np.nonzero(plan.copy == request)[0].tolist():
+        if context.entries[i].segment.id not in copies and c.rank[i] >= 0:
+            yield Step(Op.RELOAD, "at_end", i, "reload_at_end")
+
+
+def _copies(context: Context) -> dict[str, list[int]]:
+    """Returns the indices of manager-made segments by the first id that they stand for."""
+    found: dict[str, list[int]] = {}
+    for i in range(context.native, len(context.entries)):
+        lineage = context.entries[i].segment.lineage
+        if lineage:
+            found.setdefault(lineage[0], []).append(i)
+    return found
+
+
+def _needed_now(episode: Episode) -> Iterator[int]:
+    """Yields segments whose facts this request demands and nothing visible shows."""
+    context, prepared = episode.context, episode.prepared
+    if context.request >= prepared.task.requests:
+        return
+    served: set[int] = set()
+    for demand in prepared.demands[context.request]:
+        for fact_id in demand.facts:
+            fact = prepared.task.facts[fact_id]
+            known = [i for i in fact.segments if context.columns.rank[i] >= 0]
+            if not known or served.intersection(known) or holder(prepared, context, fact) >= 0:
+                continue
+            chosen = min(known, key=lambda i: context.entries[i].full_tokens)
+            served.add(chosen)
+            yield chosen
+
+
+def _room_makers(episode: Episode, needed: tuple[int, ...]) -> Iterator[Step]:
+    """Yields folds, then drops, of what is needed last (Belady, 1966), the largest first."""
+    context = episode.context
+    now, later = context.request, _next_need(episode)
+    shown = [
+        i for i in context.visible() if not context.columns.pinned[i] and i not in needed
+    ]  # fmt: skip
+    shown.sort(key=lambda i: (-later.get(i, 1 << 20), -context.columns.size[i]))
+    for i in shown:
+        if later.get(i) != now:
+            yield Step(Op.FOLD, "stub", i, "fold")
+    for i in shown:
+        group = context.group(i)
+        if all(later.get(j) != now for j in group):
+            yield Step(Op.DROP, "this", i, "drop")
+    if context.overflows:  # not everything that is needed fits: a miss is cheaper than a refusal
+        for i in shown:
+            yield Step(Op.FOLD, "stub", i, "fold")
+
+
+def _next_need(episode: Episode) -> dict[int, int]:
+    """Returns per segment the next request, from now on, that needs a fact of it."""
+    prepared, found = episode.prepared, dict[int, int]()
+    copies = _copies(episode.context)
+    for demand in prepared.task.demands:
+        if demand.request < episode.context.request:
+            continue
+        for fact_id in demand.facts:
+            for i in prepared.task.facts[fact_id].segments:
+                for j in (i, *copies.get(prepared.task.segments[i].id, ())):
+                    found[j] = min(found.get(j, 1 << 20), demand.request)
+    return found
 
 
 def play(prepared: PreparedTask, plan: Plan, noise_seed: int) -> Episode:
@@ -65,11 +144,7 @@ def play(prepared: PreparedTask, plan: Plan, noise_seed: int) -> Episode:
     while not episode.ended:
         for _ in range(prepared.config.max_edits - 1):
             step = next(
-                (
-                    s
-                    for s in steps_at(episode, plan, episode.context.request)
-                    if is_legal(s.rule, episode.context, s.index)
-                ),
+                (s for s in steps_at(episode, plan) if is_legal(s.rule, episode.context, s.index)),
                 None,
             )
             if step is None:
@@ -94,7 +169,9 @@ def _edit(prepared: PreparedTask, episode: Episode, step: Step) -> Edit:
 
 def oracle_plan(prepared: PreparedTask, noise_seed: int) -> Plan:
     """Returns the plan whose played episode has the highest objective."""
-    plans = best_plans(PlanModel(prepared))
+    plans = prepared.memo.get("plans")
+    if plans is None:
+        plans = prepared.memo["plans"] = best_plans(PlanModel(prepared))
     return max(plans, key=lambda plan: play(prepared, plan, noise_seed).objective)
 
 
@@ -112,13 +189,15 @@ class OraclePolicy:
         self._plan = None
 
     def __call__(self, observation: object) -> int:
-        """Returns the next planned edit that has a slot, or keep."""
+        """Returns the next edit that has a slot, or keep."""
         engine, row = self._engine, self._row
-        episode = engine.episodes[row]
+        episode, encoder = engine.episodes[row], engine.encoder
         if self._plan is None:
             self._plan = oracle_plan(episode.prepared, episode.noise_seed)
-        mask, encoder = engine.encoder.action_mask[row], engine.encoder
-        for step in steps_at(episode, self._plan, episode.context.request):
+        if engine.states[row].step >= engine.simulator.max_edits - 1:
+            return 0
+        mask = encoder.action_mask[row]
+        for step in steps_at(episode, self._plan):
             for archived, slots in ((False, encoder.slot_index), (True, encoder.archive_index)):
                 found = np.nonzero(slots[row] == step.index)[0]
                 if len(found) and (not archived or step.op == Op.RELOAD):
@@ -128,3 +207,5 @@ class OraclePolicy:
                     if mask[action]:
                         return action
         return 0
+
+

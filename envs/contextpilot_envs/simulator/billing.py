@@ -41,6 +41,13 @@ def request_price(prices: Prices, cached_tokens: int, tokens: int, previous_toke
     return prices.request(cached_tokens, tokens - cached_tokens)
 
 
+def prefix_rate(prices: Prices, tokens: int, *, warm: bool) -> float:
+    """Returns what a token of the fixed prefix costs in a request of so many tokens."""
+    if tokens < prices.minimum_prefix_tokens:
+        return prices.input
+    return prices.cached_read if warm else prices.cache_write
+
+
 def raw_bill(task: Task, entries: Sequence[Interned], prices: Prices, prefix_tokens: int) -> RawBill:
     """Returns what the task costs as it was recorded."""
     arriving = [0] * task.requests
@@ -57,7 +64,7 @@ def raw_bill(task: Task, entries: Sequence[Interned], prices: Prices, prefix_tok
         requests.append(price + prices.output * task.output_tokens[t])
         tokens.append(total)
         warm = cached > 0 and previous >= prices.minimum_prefix_tokens
-        of_prefix += prefix_tokens * (prices.cached_read if warm else prices.cache_write)
+        of_prefix += prefix_tokens * prefix_rate(prices, total, warm=warm)
         previous = total
     bill = sum(requests)
     return RawBill(tuple(requests), tuple(tokens), bill, bill - of_prefix)

@@ -10,20 +10,22 @@ from contextpilot.core.columns import Columns
 from contextpilot.core.context import Context, ContextSnapshot
 from contextpilot.core.edit import Edit, EditRecord, Op
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.segment import Form
+from contextpilot.core.segment import Form, Segment
 from contextpilot.edits.apply import commit_edit, reload_for_agent
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.services import Services
 from contextpilot.edits.settle import settle_marks
-from contextpilot_envs.simulator.billing import request_price
+from contextpilot_envs.simulator.billing import prefix_rate, request_price
 from contextpilot_envs.simulator.facing import (
     Need,
     holder,
     is_read,
     locate,
     need_of,
+    summary_over,
     unread_results,
 )
+from contextpilot_envs.simulator.kept import kept_summaries, refill
 from contextpilot_envs.simulator.noise import uniform
 from contextpilot_envs.simulator.prepared import PreparedTask
 
@@ -90,6 +92,7 @@ class EpisodeSnapshot:
     noise_seed: int
     ended: bool
     failed: bool
+    summaries: tuple[Segment, ...]
 
 
 class Episode:
@@ -166,13 +169,20 @@ class Episode:
     # ---- requests ----------------------------------------------------------------------------
 
     def _refuse(self, summarized: float) -> RequestResult:
+        # Somebody has to do the rest all the same: it is billed as raw's, so that failing early
+        # is never cheaper than going on.
+        raw = self.prepared.raw
+        rest = sum(raw.requests[self.context.request :])
         self.tally.overflows += 1
-        self.tally.bill += summarized
+        self.tally.bill += summarized + rest
+        self.tally.bill_without_prefix += (
+            summarized + rest * raw.total_without_prefix / raw.total
+        )
         self.ended = self.failed = True
         for demands in self.prepared.demands[self.context.request :]:
             self.tally.demands += len(demands)
             self.tally.facts += sum(len(d.facts) for d in demands)
-        return RequestResult(summarized, 0.0, 0, 0, True, True)
+        return RequestResult(summarized + rest, 0.0, 0, 0, True, True)
 
     def _arrive(self) -> None:
         """Brings the segments of the next request, or ends the episode after the last one."""
@@ -272,7 +282,7 @@ class Episode:
         price = request_price(prices, cached, tokens, self._previous_tokens)
         if prefix:
             warm = cached >= prefix and self._previous_tokens >= prices.minimum_prefix_tokens
-            self._prefix_bill += prefix * (prices.cached_read if warm else prices.cache_write)
+            self._prefix_bill += prefix * prefix_rate(prices, tokens, warm=warm)
         return price
 
     def _miss(self, request: int, need: Need) -> None:
@@ -301,8 +311,7 @@ class Episode:
         form = self.context.columns.form[index]
         if form in (Form.STUB, Form.OUTLINE):
             return "stub"
-        covering = self.context.columns.covered[index]
-        if form == Form.SUMMARY or (covering >= 0 and self.context.columns.form[covering]):
+        if form == Form.SUMMARY or summary_over(self.context, index) >= 0:
             return "summary"
         return "nothing"
 
@@ -326,11 +335,11 @@ class Episode:
         return -cost / self.prepared.raw.total - config.task_weight * (self.ended and self.failed)
 
     def edits_by_op(self) -> dict[str, int]:
-        """Returns how many edits were applied, by operation; keep and forced reloads excluded."""
+        """Returns how many edits changed something, by operation; forced reloads excluded."""
         counts = Counter(
             record.op.name.lower()
             for record in self.log
-            if record.op != Op.KEEP and not record.reason.startswith("forced")
+            if self.log.is_live(record) and not record.reason.startswith("forced")
         )
         return dict(sorted(counts.items()))
 
@@ -341,6 +350,7 @@ class Episode:
         return EpisodeSnapshot(
             self.context.snapshot(), self.log.fork(), self.tally.copy(), self._previous_tokens,
             self._pending_bill, self.noise_seed, self.ended, self.failed,
+            kept_summaries(self.log, self.services),
         )  # fmt: skip
 
     def restore(self, snapshot: EpisodeSnapshot) -> None:
@@ -352,11 +362,11 @@ class Episode:
         self._pending_bill = snapshot.pending_bill
         self.noise_seed = snapshot.noise_seed
         self.ended, self.failed = snapshot.ended, snapshot.failed
+        refill(self.context, self.services, snapshot.summaries)
 
     def fork(self, noise_seed: int | None = None) -> Episode:
         """Returns an independent episode in the same state, with its own columns."""
         twin = Episode(self.prepared, self.noise_seed)
-        twin.services.archive = self.services.archive
         twin.restore(self.snapshot())
         if noise_seed is not None:
             twin.noise_seed = noise_seed

@@ -85,9 +85,18 @@ def need_of(prepared: PreparedTask, context: Context, fact: KeyFact, query: str)
         if c.form[i] in (Form.STUB, Form.OUTLINE):
             return Need(i, "stub", fact.value, fact.kind, query)
     for i in known:
-        if c.form[i] == Form.SUMMARY or (c.covered[i] >= 0 and c.form[c.covered[i]]):
+        if c.form[i] == Form.SUMMARY or summary_over(context, i) >= 0:
             return Need(i, "summary", fact.value, fact.kind, query)
     return Need(source, "nothing", fact.value, fact.kind, query)
+
+
+def summary_over(context: Context, index: int) -> int:
+    """Returns the visible summary that stands for a segment, or for its summary; -1: none."""
+    c = context.columns
+    covering = c.covered[index]
+    while covering >= 0 and not c.form[covering]:
+        covering = c.covered[covering]
+    return covering
 
 
 def unread_results(context: Context) -> Iterable[int]:
@@ -107,16 +116,16 @@ def locate(prepared: PreparedTask, context: Context, need: Need) -> int:
     if need.seen == "stub":
         return need.source
     c = context.columns
-    covering = c.covered[need.source]
     if c.form[need.source] == Form.SUMMARY:
         return need.source
+    covering = summary_over(context, need.source)
     native = len(prepared.entries)
     allowed = [
         i
         for i in range(native)
         if c.rank[i] >= 0
         and not c.form[i]
-        and (covering < 0 or not c.form[covering] or c.covered[i] == covering)
+        and (covering < 0 or summary_over(context, i) == covering)
     ]
     found = prepared.retriever.search(need.query or prepared.task.goal, 1, allowed)
     if not found:

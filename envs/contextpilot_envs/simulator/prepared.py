@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from contextpilot.archives import MemoryArchive
 from contextpilot.core.budget import UNLIMITED, TokenBudget
 from contextpilot.core.invariants import OUTLINE_MIN_TOKENS, SUMMARY_MIN_TOKENS
-from contextpilot.core.segment import Form, Kind
+from contextpilot.core.segment import Form, Kind, Role
 from contextpilot.edits.codec import summary_limit
 from contextpilot.edits.services import Services
 from contextpilot.errors import ConfigurationError
@@ -34,6 +35,7 @@ class PreparedTask:
         raw: the bill without any edit.
         budget: limits in tokens.
         prefix_tokens: fixed prefix that counts and is billed.
+        memo: what others have computed of the task (the oracle's plans) and want to keep with it.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class PreparedTask:
         self.raw: RawBill = raw_bill(task, self.entries, config.price_table, self.prefix_tokens)
         self.budget = self._budget()
         self.cold = frozenset(task.cold_requests)
+        self.memo: dict[str, Any] = {}
 
     @cached_property
     def statics(self) -> Statics:
@@ -117,18 +120,28 @@ class PreparedTask:
         )  # fmt: skip
 
     def _least_tokens(self) -> int:
-        """Returns what no edit can remove before some request: prefix, pinned and unread.
+        """Returns what no edit can remove before some request.
 
-        A window below this cannot be satisfied by any policy, so a budget given as a share never
-        goes below it.
+        That is the fixed prefix, what is pinned, what is unread, and in an open tool loop turns
+        with reasoning and the stubs of their results. A window below it cannot be satisfied by
+        any policy, so a budget given as a share never goes below it.
         """
-        pinned, least = self.prefix_tokens, 0
+        fixed, loop, least = self.prefix_tokens, 0, 0
         for indices in self.arriving:
-            pinned += sum(
-                self.entries[i].full_tokens for i in indices if self.entries[i].segment.pinned
-            )
-            unread = sum(
-                self.entries[i].full_tokens for i in indices if not self.entries[i].segment.pinned
-            )
-            least = max(least, pinned + unread)
+            unread = 0
+            for i in indices:
+                entry = self.entries[i]
+                segment = entry.segment
+                if segment.role == Role.USER and segment.kind == Kind.TEXT:
+                    loop = 0  # a new user text closes the tool loop
+                leader = self.entries[entry.leader].segment
+                if segment.pinned:
+                    fixed += entry.full_tokens
+                    continue
+                unread += entry.full_tokens
+                if leader.has_reasoning:
+                    kept = entry.full_tokens if segment is leader else entry.stub_tokens
+                    loop += kept
+                    unread -= kept
+            least = max(least, fixed + loop + unread)
         return least

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 from contextpilot_envs.tasks.synthetic.family import Family
 
-CHAT = Family("chat", carriers=(0.2, 0.1, 0.7), revised=0.3, misled=0.25, announced=0.75)
+CHAT = Family("chat", carriers=(0.2, 0.1, 0.7), revised=0.2, misled=0.25, announced=0.75)

@@ -40,7 +40,7 @@ class SyntheticConfig:
     duplication: float = 0.1
     lag: tuple[float, float] = (0.05, 0.95)
     difficulty: float = 0.5
-    segment_tokens: int = 280
+    segment_tokens: int = 260
 
     def __post_init__(self) -> None:
         """Raises `ConfigurationError` for anything that no task can be made from."""

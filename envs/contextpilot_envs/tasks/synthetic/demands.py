@@ -10,7 +10,7 @@ from contextpilot_envs.tasks.synthetic.family import Family
 from contextpilot_envs.tasks.synthetic.templates import LOSSY_KINDS, FamilyText
 from contextpilot_envs.tasks.synthetic.world import Fact, Paper, Subject, World
 
-_LOSSY = 0.37
+_LOSSY = 0.42
 """Chance that a demanded fact is of a lossy kind; links are not, which makes a third in all."""
 _SECOND_FACT = 0.4
 _LATE = 2 / 3
@@ -106,8 +106,12 @@ def _carry_announcements(world: World, questions: list[Question]) -> None:
 
 
 def _is_askable(paper: Paper) -> bool:
-    """True for a paper with facts that no later paper corrects."""
-    if paper.subject is None:
+    """True for a paper with facts, unless a later one corrects it or leans on it for the name.
+
+    A paper that introduces an alias is needed whenever the other one is. Asked about for itself as
+    well, it would be needed twice as often as others, and the alias would give it away.
+    """
+    if paper.subject is None or paper.link is not None:
         return False
     return paper.subject.papers[-1].revises is not paper
 

@@ -16,8 +16,9 @@ from contextpilot_envs.tasks.synthetic.config import SyntheticConfig
 from contextpilot_envs.tasks.synthetic.demands import Question, draw_questions
 from contextpilot_envs.tasks.synthetic.docqa import DOCQA
 from contextpilot_envs.tasks.synthetic.logs import LOGS
+from contextpilot_envs.tasks.synthetic.play import Play
 from contextpilot_envs.tasks.synthetic.restock import RESTOCK
-from contextpilot_envs.tasks.synthetic.stream import Stream, play
+from contextpilot_envs.tasks.synthetic.stream import Stream
 from contextpilot_envs.tasks.synthetic.templates import family_text
 from contextpilot_envs.tasks.synthetic.tools import TOOLS
 from contextpilot_envs.tasks.synthetic.words import Words
@@ -90,7 +91,7 @@ def _generate(task_id: str, config: SyntheticConfig) -> Task:
         if questions:
             break
     write_papers(rng, words, text, family, world, config)
-    stream = play(rng, words, text, family, world, questions, config.horizon)
+    stream = Play(rng, words, text, family, world, questions, config.horizon).stream()
     facts, demands = _label(stream, questions)
     return Task(
         id=task_id,
@@ -113,22 +114,18 @@ def _label(
     stream: Stream, questions: Sequence[Question]
 ) -> tuple[tuple[KeyFact, ...], tuple[Demand, ...]]:
     """Returns key facts, with all segments found that state them, and demands."""
-    texts = [segment.text for segment in stream.segments]
     facts: list[KeyFact] = []
     demands = []
     for question in questions:
         needed = [*([question.link] if question.link else []), *question.facts]
         places = tuple(range(len(facts), len(facts) + len(needed)))
-        facts += [_key_fact(fact, texts) for fact in needed]
+        facts += [_key_fact(fact, stream) for fact in needed]
         demands.append(Demand(question.request, places, question.query(), final=True))
     return tuple(facts), tuple(demands)
 
 
-def _key_fact(fact: Fact, texts: Sequence[str]) -> KeyFact:
-    stating = tuple(index for index, text in enumerate(texts) if fact.value in text)
-    stale = tuple(
-        index
-        for index, text in enumerate(texts)
-        if fact.value not in text and any(wrong in text for wrong in fact.wrong)
-    )
+def _key_fact(fact: Fact, stream: Stream) -> KeyFact:
+    stating = stream.stating(fact.value)
+    wrong = {place for value in fact.wrong for place in stream.stating(value)}
+    stale = tuple(sorted(wrong.difference(stating)))
     return KeyFact(fact.value, fact.template.kind, stating, stale)

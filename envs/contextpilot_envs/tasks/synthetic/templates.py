@@ -1,7 +1,7 @@
 """The sentences that each family is written with, read from the `vocabulary` folder.
 
-A template names its slots in braces. In the template of a fact, square brackets hold the value: what
-must be readable word for word. Everything outside the brackets may be lost.
+A template names its slots in braces. In the template of a fact, square brackets hold the value,
+which must be readable word for word. Everything outside the brackets may be lost.
 """
 
 from __future__ import annotations

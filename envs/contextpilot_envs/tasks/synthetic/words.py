@@ -1,7 +1,7 @@
 """Fills the slots of templates, and sees to it that no value of a fact occurs by accident.
 
-Facts are drawn from forms that nothing else uses (five digits, codes, full names outside the cast of
-the filler), so that finding a value in a text means that the text states the fact.
+Facts are drawn from forms that nothing else uses (five digits, codes, names of people outside the
+cast of the filler), so that finding a value in a text means that the text states the fact.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from random import Random
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ _CAST = 12
 _NOTHING: Mapping[str, str] = {}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pieces(template: str) -> tuple[str, ...]:
     """Returns literals at even places and slot names at odd ones."""
     return tuple(_SLOT.split(template))

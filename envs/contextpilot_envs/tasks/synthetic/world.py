@@ -20,16 +20,13 @@ from contextpilot_envs.tasks.synthetic.templates import (
 from contextpilot_envs.tasks.synthetic.words import Words
 
 CARRIERS = ("result", "document", "user")
-_EXTRA_PAPERS = 0.15
-"""Papers beyond one a request, as a share of the horizon. They come early: one reads, then acts."""
+_EXTRA_PAPERS, _EXTRA_SHARE = 2, 0.15
+"""Papers beyond one a request: so many, and a share of the horizon. They come early: one reads,
+then acts. Without them, coming early would be a sign of being needed."""
 _HARD_FACTS, _LOSSY_FACTS = 2, 1
 """Facts of each sort in one paper."""
 _REVISED_FACTS = 2
 """How many facts of a paper its correction states anew."""
-
-_IDLE_ALIAS = 0.5
-"""Share of single papers that introduce an alias too, which then nothing uses. Without them the
-sentence alone would say that its paper is more likely to be needed than others."""
 
 
 @dataclass(slots=True)
@@ -110,7 +107,7 @@ def _arrivals(rng: Random, horizon: int) -> list[int]:
     """Returns one arrival for each request from 1, and more of them early than late."""
     requests = range(1, horizon)
     weights = [horizon - request for request in requests]
-    extra = rng.choices(requests, weights, k=round(_EXTRA_PAPERS * horizon))
+    extra = rng.choices(requests, weights, k=_EXTRA_PAPERS + round(_EXTRA_SHARE * horizon))
     return sorted([*requests, *extra])
 
 
@@ -122,11 +119,13 @@ def _assign_plain_and_repeated(
     spare = len(papers) - needed
     repeated = min(round(config.duplication * len(papers)), spare)
     plain = min(round((1 - config.distractor_share) * len(papers)), spare - repeated)
-    chosen = rng.sample(range(2, len(papers)), repeated + plain)
-    copies, circulars = set(chosen[:repeated]), set(chosen[repeated:])
+    # What is read twice is read again late.
+    copies = set(rng.sample(range(len(papers) // 2, len(papers)), repeated))
+    others = [index for index in range(2, len(papers)) if index not in copies]
+    circulars = set(rng.sample(others, plain))
     stating: list[Paper] = []
     for index, paper in enumerate(papers):
-        if index in copies and stating:
+        if index in copies:
             paper.repeats = rng.choice(stating)
             paper.carrier = paper.repeats.carrier
         elif index not in circulars:
@@ -162,12 +161,10 @@ def _write_subject(
         paper.subject, paper.topic, paper.reference = subject, topic, subject.name
         subject.papers.append(paper)
     first, last = papers[0], papers[-1]
-    if sort == "aliased" or (sort == "single" and rng.random() < _IDLE_ALIAS):
-        subject.alias = words.unique(text.phrases["alias"])
+    if sort == "aliased":
+        subject.alias = last.reference = words.unique(text.phrases["alias"])
         known = {"name": subject.name, "alias": subject.alias}
         first.link = Fact(text.link, words.value(text.link, known))
-    if sort == "aliased":
-        last.reference = subject.alias
     first.facts = [Fact(template, words.value(template)) for template in _chosen(rng, first)]
     if sort == "revised":
         last.topic, last.revises = first.topic, first

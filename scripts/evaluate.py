@@ -1,0 +1,90 @@
+"""Does a context policy help? Plays policies on tasks and prints the comparison.
+
+    python scripts/evaluate.py
+    python scripts/evaluate.py sources=[transcripts] data=/path/to/your/transcripts
+
+Settings: configs/evaluate.yaml and contextpilot/evaluation/config.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from configuration import run
+from tqdm import tqdm
+
+from contextpilot.evaluation.config import GENERATED, EvaluateConfig
+from contextpilot.evaluation.report import write_report
+from contextpilot.evaluation.runner import PolicyFactory, Setting, evaluate
+from contextpilot.evaluation.slices import ReportPlan
+from contextpilot.evaluation.terminal import print_report
+from contextpilot.policies.catalog import best_rule, policy_spec
+from contextpilot_envs.evaluation_engine import EngineSpec, make_oracle
+from contextpilot_envs.simulator.config import SimulatorConfig
+
+RECORDED = ("claude_code", "codex", "oh_my_pi", "tau_bench")
+
+
+def main(config: EvaluateConfig) -> None:
+    """Composes the settings, plays them, writes and prints the report."""
+    data = config.data or os.environ.get("CONTEXTPILOT_DATA")
+    sources = config.sources or [*GENERATED, *(RECORDED if data else ("sample",))]
+    settings = [
+        setting
+        for source in sources
+        for notice in config.notice
+        for horizon in (config.horizons if source in GENERATED else (0,))
+        for setting in _settings(config, source, notice, horizon, Path(data) if data else None)
+    ]
+    total = sum(setting.episodes for setting in settings)
+    with tqdm(total=total, unit="episode", desc="playing", smoothing=0.05) as bar:
+        rows = evaluate(settings, workers=config.workers, on_rows=bar.update)
+    plan = ReportPlan(tuple(config.policies), config.reference)
+    paths = write_report(
+        Path(config.output), rows, plan, command=sys.argv, config=asdict(config)
+    )  # fmt: skip
+    print_report(rows, plan, paths)
+
+
+def _settings(
+    config: EvaluateConfig, source: str, notice: str, horizon: int, data: Path | None
+) -> list[Setting]:
+    """Returns a source's setting; raw is played without a window, as a row of its own."""
+    generated = source in GENERATED
+    spec, free = (
+        EngineSpec(
+            source,
+            SimulatorConfig(
+                max_context_tokens=config.window_tokens if generated and limited else None,
+                budget_fraction=config.budget_fraction if limited else None,
+                notice=notice, reader=config.reader, prices=config.prices,
+                reload_output_tokens=config.reload_output_tokens, bill_prefix=config.bill_prefix,
+            ),
+            horizon or 20, config.language, data, config.quotes,
+        )
+        for limited in (True, False)
+    )  # fmt: skip
+    count = config.tasks if generated else config.replays
+    ids = tuple(spec.tasks().ids(config.split)[:count])
+    policies = {name: _policy(name, source) for name in config.policies}
+    raw = {name: policies.pop(name) for name in ("raw",) if name in policies}
+    return [
+        Setting(
+            source, config.split, notice, horizon, engine, ids, tuple(config.seeds), chosen
+        )
+        for engine, chosen in ((free, raw), (spec, policies))
+        if chosen and ids
+    ]  # fmt: skip
+
+
+def _policy(name: str, source: str) -> PolicyFactory:
+    if name == "oracle":
+        return make_oracle
+    return best_rule(source) if name == "best_rule" else policy_spec(name, source)
+
+
+if __name__ == "__main__":
+    run("evaluate", EvaluateConfig, main)
