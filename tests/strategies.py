@@ -21,7 +21,7 @@ seeds = st.integers(0, 2**32 - 1)
 def examples(count: int) -> settings:
     """How many examples a property is tried on; none is timed."""
     return settings(
-        max_examples=count * 12, deadline=None, derandomize=True, database=None,
+        max_examples=count, deadline=None, derandomize=True, database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 
 from contextpilot.core.edit import Op
 from contextpilot.evaluation.config import POLICIES, EvaluateConfig
+from contextpilot_envs.tasks.catalog import LABELLED
 from contextpilot_envs.tasks.replay_source import NAMES as REPLAYS
 from contextpilot_envs.tasks.synthetic import FAMILIES
 
@@ -90,15 +91,18 @@ def test_the_house_is_as_it_is_drawn() -> None:
             assert all((parent / name).exists() for name in names), line
 
 
-def test_every_package_is_in_the_drawing() -> None:
+def test_every_package_and_every_script_is_in_the_drawing() -> None:
     ((_, drawing),) = blocks("text")
     packages = {path.parent.name for path in (ROOT / "contextpilot").glob("*/__init__.py")}
     assert not [name for name in sorted(packages) if f"{name}/" not in drawing]
+    imported = {"configuration"}  # what the entry points share
+    scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")} - imported
+    assert not [name for name in sorted(scripts) if name not in drawing]
 
 
 def test_tables_name_what_there_is() -> None:
     assert first_cells("The seven edits") == [op.name.lower() for op in Op]
-    assert set(first_cells("Tasks")) == {*FAMILIES, *REPLAYS}
+    assert set(first_cells("Tasks")) == {*FAMILIES, *REPLAYS, *LABELLED}
     assert set(first_cells("Baselines")) | {"best_rule"} == set(POLICIES)
 
 

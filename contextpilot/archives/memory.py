@@ -21,6 +21,9 @@ class MemoryArchive(Archive):
 
     def put(self, session: str, segment: Segment) -> None:
         """Stores a segment; storing the same id again replaces it."""
+        stored = self._sessions.get(session)
+        if stored is not None and stored.get(segment.id) is segment:
+            return  # it holds no provider object, or the archive would have a copy of it
         segment = _detached(segment)
         with self._lock:
             self._sessions.setdefault(session, {})[segment.id] = segment
@@ -61,7 +64,10 @@ def _detached(segment: Segment) -> Segment:
 
     Hosts change their messages in place; an original must not change with them.
     """
-    if all(part.block is None for part in segment.parts):
+    for part in segment.parts:
+        if part.block is not None:
+            break
+    else:
         return segment
     parts = tuple(replace(part, block=copy.deepcopy(part.block)) for part in segment.parts)
     return replace(segment, parts=parts)

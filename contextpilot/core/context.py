@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from contextpilot.core.budget import TokenBudget
-from contextpilot.core.columns import NEVER, Columns
+from contextpilot.core.columns import COLUMN_TYPE, Columns
 from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form, Kind, Role
 
@@ -66,15 +67,27 @@ class Context:
         while self.columns.capacity < len(entries):
             self.columns.grow()
         self.native = len(entries)
-        self.columns.rank[: self.columns.capacity] = memoryview(
-            b"\xff\xff" * self.columns.capacity
-        ).cast("h")
+        self._write_constants()
         self.length = self.total = self.break_at = self.sent_length = 0
         self.request = self.arrived_tokens = 0
         self.latest_user = -1
         self.unread: list[int] = []
         self.resources: dict[str, int] = {}
         self.cold = False
+
+    def _write_constants(self) -> None:
+        """Fills the columns that do not change once a segment exists, and resets the others."""
+        c, entries = self.columns, self.entries
+        c.reset()
+        for column, values in (
+            (c.kind, [entry.kind for entry in entries]),
+            (c.leader, [entry.leader for entry in entries]),
+            (c.full, [entry.full_tokens for entry in entries]),
+            (c.stub, [entry.stub_tokens for entry in entries]),
+            (c.reasoning, [entry.has_reasoning for entry in entries]),
+            (c.foldable, [entry.foldable for entry in entries]),
+        ):
+            column[: len(entries)] = memoryview(array(COLUMN_TYPE, values))
 
     # ---- reading -------------------------------------------------------------------------
 
@@ -146,18 +159,16 @@ class Context:
 
     def arrive(self, index: int) -> None:
         """Appends a segment that the host has added to its history."""
-        entry, c = self.entries[index], self.columns
+        entry = self.entries[index]
         segment = entry.segment
-        self._place(index, self.length)
-        group = self.group(index)
-        settled = all(c.rank[i] >= 0 for i in group) and not self.entries[group[0]].segment.pending
-        pinned = segment.pinned or any(self.entries[i].segment.pinned for i in group)
-        c.pinned[index] = pinned
-        c.locked[index] = self.entries[group[0]].segment.has_reasoning
-        for i in group:  # a late result is unread, and so is its exchange as a whole
-            if c.sent[i] and c.rank[i] >= 0:
-                self.unread.append(i)
-            c.settled[i], c.sent[i] = settled, 0
+        self._place(index, entry, self.length)
+        c = self.columns
+        group = self.members.get(entry.leader)
+        if group is None:
+            c.settled[index] = not segment.pending
+            c.pinned[index], c.locked[index] = segment.pinned, entry.has_reasoning
+        else:
+            self._join(index, group)
         if segment.role == Role.USER and segment.kind == Kind.TEXT:
             self._pin_latest_user(index)
         if entry.resource:
@@ -170,6 +181,21 @@ class Context:
             c.referenced[i] = self.request
         self.unread.append(index)
         self.arrived_tokens += c.size[index]
+
+    def _join(self, index: int, group: tuple[int, ...]) -> None:
+        """Settles an exchange that a segment completes, or makes it wait for more."""
+        c, entries = self.columns, self.entries
+        turn = entries[group[0]]
+        settled = not turn.segment.pending
+        pinned = False
+        for i in group:
+            settled = settled and c.rank[i] >= 0
+            pinned = pinned or entries[i].segment.pinned
+        c.pinned[index], c.locked[index] = pinned, turn.has_reasoning
+        for i in group:  # a late result is unread, and so is its exchange as a whole
+            if c.sent[i] and c.rank[i] >= 0:
+                self.unread.append(i)
+            c.settled[i], c.sent[i] = settled, 0
 
     def mark_sent(self) -> None:
         """Notes that the context was sent as it is: nothing is unread, and all of it is cached."""
@@ -206,15 +232,14 @@ class Context:
         """Inserts a manager-made segment at a position; returns its index."""
         index = len(self.entries)
         self.entries.append(entry)
-        self.restore_order(index, position)
-        return index
-
-    def restore_order(self, index: int, position: int) -> None:
-        """Places a manager-made segment that has no position yet, in full."""
-        self._place(index, position)
-        self.columns.settled[index] = 1
-        self.columns.pinned[index] = self.columns.locked[index] = 0
+        self._place(index, entry, position)
+        c = self.columns
+        c.kind[index], c.leader[index] = entry.kind, entry.leader
+        c.full[index], c.stub[index] = entry.full_tokens, entry.stub_tokens
+        c.reasoning[index], c.foldable[index] = entry.has_reasoning, entry.foldable
+        c.settled[index] = 1
         self.unread.append(index)
+        return index
 
     def move(self, index: int, position: int) -> None:
         """Moves a segment so that it stands at `position` of the order without it."""
@@ -223,35 +248,33 @@ class Context:
         if start == position:
             return  # the prefix stays what it was
         low, high = min(start, position), max(start, position)
-        span = c.order[low : high + 1].tolist()
-        span.remove(index)
-        span.insert(position - low, index)
-        for offset, i in enumerate(span):
-            c.order[low + offset] = i
-            c.rank[i] = low + offset
+        if start < position:
+            c.order[start:position] = c.order[start + 1 : position + 1]
+        else:
+            c.order[position + 1 : start + 1] = c.order[position:start]
+        c.order[position] = index
+        self._number(low, high + 1)
         self.touch(low)
 
-    def _place(self, index: int, position: int) -> None:
-        """Opens a position for a segment and fills its columns."""
-        while max(index, self.length) + 1 >= self.columns.capacity:
+    def _number(self, start: int, stop: int) -> None:
+        """Notes the positions of what stands between two of them."""
+        rank = self.columns.rank
+        for position, index in enumerate(self.columns.order[start:stop].tolist(), start):
+            rank[index] = position
+
+    def _place(self, index: int, entry: Interned, position: int) -> None:
+        """Opens a position for a segment and shows it there in full."""
+        length = self.length
+        while max(index, length) + 1 >= self.columns.capacity:
             self.columns.grow()
-        c, entry = self.columns, self.entries[index]
-        segment = entry.segment
-        for p in range(self.length, position, -1):
-            moved = c.order[p - 1]
-            c.order[p] = moved
-            c.rank[moved] = p
-        c.order[position], c.rank[index] = index, position
-        self.length += 1
-        c.kind[index], c.leader[index] = segment.kind, entry.leader
-        c.full[index], c.stub[index] = entry.full_tokens, entry.stub_tokens
-        c.reasoning[index], c.foldable[index] = segment.has_reasoning, entry.foldable
-        c.arrival[index] = self.request
-        c.form[index], c.size[index] = _FULL, entry.full_tokens
-        c.mark[index] = c.covered[index] = -1
-        c.sent[index] = c.reloads[index] = c.references[index] = c.superseded[index] = 0
-        c.edited[index] = c.referenced[index] = c.reloaded[index] = NEVER
-        self.total += entry.full_tokens
+        c = self.columns
+        c.order[position + 1 : length + 1] = c.order[position:length]
+        c.order[position] = index
+        self.length = length + 1
+        self._number(position, length + 1)
+        size = entry.full_tokens
+        c.arrival[index], c.form[index], c.size[index] = self.request, _FULL, size
+        self.total += size
         if position < self.sent_length:
             self.sent_length += 1
             self.touch(position)

@@ -7,10 +7,10 @@ summary, reload) change what is there and where. Targets are segment indices of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from contextpilot.core.segment import Form
 
@@ -118,11 +118,10 @@ class Outcome(StrEnum):
     REJECTED_FAILED_SUMMARY = "rejected_failed_summary"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One segment before and after an edit: what undo and replay need."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # a tuple's own `index` is not needed
     form: tuple[int, int]
     mark: tuple[int, int]
     edited: tuple[int, int]
@@ -131,8 +130,7 @@ class Change:
     """For a move: the segment that it stood behind, before and after (-1: at the front)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EditRecord:
+class EditRecord(NamedTuple):
     """One line of the edit log.
 
     Attributes:
@@ -166,4 +164,4 @@ class EditRecord:
     output: str = ""
     summarizer_tokens: tuple[int, int] = (0, 0)
     undoes: int = -1
-    changes: tuple[Change, ...] = field(default=(), repr=False)
+    changes: tuple[Change, ...] = ()

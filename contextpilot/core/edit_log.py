@@ -7,13 +7,24 @@ from collections.abc import Iterator
 from contextpilot.core.edit import EditRecord, Op, Outcome
 from contextpilot.errors import ConfigurationError
 
+RECENT_OPS = 4
+RECENT_BITS = 3
+"""How many of the latest operations a log has at hand, as one small number."""
+
+_RECENT_MASK = (1 << RECENT_OPS * RECENT_BITS) - 1
+
 
 class EditLog:
-    """Records in the order they were made. Nothing is ever removed; undo appends."""
+    """Records in the order they were made. Nothing is ever removed; undo appends.
 
-    __slots__ = ("_records", "_undone")
+    Attributes:
+        recent: the latest operations in `RECENT_BITS` each, the newest lowest; 0 is none.
+    """
+
+    __slots__ = ("_records", "_undone", "recent")
 
     def __init__(self, records: tuple[EditRecord, ...] = ()) -> None:
+        self.recent = 0
         self._records: list[EditRecord] = []
         self._undone: set[int] = set()
         for record in records:
@@ -27,6 +38,7 @@ class EditLog:
                 f"Received {record.id}."
             )
         self._records.append(record)
+        self.recent = (self.recent << RECENT_BITS | record.op + 1) & _RECENT_MASK
         if record.undoes >= 0:
             self._undone.add(record.undoes)
 
@@ -50,6 +62,7 @@ class EditLog:
     def fork(self) -> EditLog:
         """Returns a log with the same records that grows on its own."""
         log = EditLog()
+        log.recent = self.recent
         log._records, log._undone = list(self._records), set(self._undone)
         return log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from contextpilot.core.segment import Form, Segment
+from contextpilot.core.segment import Form, Kind, Segment
 
 Render: TypeAlias = Callable[[Segment, Form], tuple[str, int]]
 """Returns the text that a form shows and its tokens."""
@@ -13,6 +13,7 @@ Render: TypeAlias = Callable[[Segment, Form], tuple[str, int]]
 
 # Plain integers: the live state holds forms as numbers, and enumeration look-ups are slow.
 _ABSENT, _FULL, _STUB = int(Form.ABSENT), int(Form.FULL), int(Form.STUB)
+_COPY, _TURN = int(Kind.COPY), int(Kind.TURN)
 
 
 class Interned:
@@ -20,9 +21,12 @@ class Interned:
 
     Attributes:
         segment: the original.
+        kind, has_reasoning: the segment's own, as the columns hold them.
+        origin: for a copy, the index of what it shows once more; else -1.
         leader: index of the exchange's turn, or the segment's own index.
         resource: what a result is a reading of (a path, a query); "" where unknown.
         references: indices of earlier segments whose distinctive strings this one repeats.
+        text_tokens: the agent's tokens of the text alone; -1 until they are counted.
         goal_relevance: BM25 against the goal as a share of the largest possible score, in [0, 1].
     """
 
@@ -32,11 +36,15 @@ class Interned:
         "foldable",
         "full_tokens",
         "goal_relevance",
+        "has_reasoning",
+        "kind",
         "leader",
+        "origin",
         "references",
         "resource",
         "segment",
         "stub_tokens",
+        "text_tokens",
     )
 
     def __init__(
@@ -52,6 +60,9 @@ class Interned:
         goal_relevance: float = 0.0,
     ) -> None:
         self.segment = segment
+        self.kind = int(segment.kind)
+        self.has_reasoning = segment.has_reasoning
+        self.origin = self.text_tokens = -1
         self.leader = leader
         self.full_tokens = full_tokens
         self.stub_tokens = stub_tokens
@@ -87,3 +98,36 @@ class Interned:
         if shown is None:
             shown = self._rendered[form] = self._render(self.segment, Form(form))
         return shown
+
+
+class InternedCopy(Interned):
+    """A copy of an interned original. Most copies are never read, so its segment is made late."""
+
+    __slots__ = ("_make",)
+
+    def __init__(
+        self, make: Callable[[], Segment], original: Interned, *, origin: int, leader: int,
+        stub_tokens: int,
+    ) -> None:  # fmt: skip
+        self.kind = _COPY
+        # A turn's copy shows its calls as text.
+        self.text_tokens = -1 if original.kind == _TURN else original.text_tokens
+        self.has_reasoning = original.has_reasoning
+        self.origin = origin
+        self.leader = leader
+        self.full_tokens = original.full_tokens
+        self.stub_tokens = stub_tokens
+        self.foldable = stub_tokens < original.full_tokens
+        self.resource = ""
+        self.references = ()
+        self.goal_relevance = original.goal_relevance
+        self._render = original._render
+        self._rendered = {}
+        self._make = make
+
+    def __getattr__(self, name: str) -> Segment:
+        """Makes the segment when it is first asked for; no other attribute is ever missing."""
+        if name != "segment":
+            raise AttributeError(name)
+        self.segment = self._make()
+        return self.segment

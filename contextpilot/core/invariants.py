@@ -7,8 +7,10 @@ mean the same for both, so that a mask and the check inside `apply_edit` cannot 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -71,22 +73,33 @@ class Facts:
     room: Value
 
 
+def _column(name: str) -> property:
+    """Returns a property that reads a column at the segment in question."""
+    column = attrgetter(name)
+    return property(lambda facts: column(facts.columns)[facts.index])
+
+
 class SegmentFacts:
-    """The same of one segment, read from its context when an invariant asks for it."""
+    """The same of one segment at a time, read from its context when an invariant asks for it.
 
-    __slots__ = ("_context", "_index", "latest_user_rank", "overflows", "request", "room")
+    Attributes:
+        index: of the segment; may be set to another one's.
+    """
 
-    def __init__(self, context: Context, index: int) -> None:
-        self._context, self._index = context, index
+    __slots__ = ("columns", "index", "latest_user_rank", "overflows", "request", "room")
+
+    kind, form, size, full = map(_column, ("kind", "form", "size", "full"))
+    mark, pinned, reasoning = map(_column, ("mark", "pinned", "reasoning"))
+    locked, foldable, sent = map(_column, ("locked", "foldable", "sent"))
+    settled, edited, reloaded = map(_column, ("settled", "edited", "reloaded"))
+    covered, rank = map(_column, ("covered", "rank"))
+
+    def __init__(self, context: Context, index: int = -1) -> None:
+        self.columns, self.index = context.columns, index
         self.request = context.request
         self.latest_user_rank = context.latest_user_rank
         self.room = context.budget.input_limit - context.used_tokens
         self.overflows = self.room < 0
-
-    def __getattr__(self, name: str) -> int:
-        """Returns a column's value; only names that are no slot come here."""
-        value: int = getattr(self._context.columns, name)[self._index]
-        return value
 
 
 Invariant: TypeAlias = Callable[[Any], Value]
@@ -218,6 +231,10 @@ LEGAL: Mapping[str, tuple[Invariant, ...]] = MappingProxyType(
 )
 """Which invariants each way of editing must satisfy; the mask and `apply_edit` both read this."""
 
+INVARIANTS: tuple[Invariant, ...] = tuple(dict.fromkeys(chain.from_iterable(LEGAL.values())))
+"""All of them once."""
+
+
 def legal_facts(rule: str, facts: Facts) -> Any:
     """Returns a bool array: where every invariant of a rule holds."""
     first, *rest = LEGAL[rule]
@@ -239,3 +256,16 @@ def violated(rule: str, context: Context, index: int) -> str:
 def is_legal(rule: str, context: Context, index: int) -> bool:
     """True where every invariant of a rule holds for one segment."""
     return not violated(rule, context, index)
+
+
+def legal_among(rule: str, context: Context, indices: Iterable[int]) -> list[int]:
+    """Returns the segments for which every invariant of a rule holds."""
+    facts, invariants, legal = SegmentFacts(context), LEGAL[rule], []
+    for index in indices:
+        facts.index = index
+        for invariant in invariants:
+            if not invariant(facts):
+                break
+        else:
+            legal.append(index)
+    return legal

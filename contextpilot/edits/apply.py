@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -26,12 +26,17 @@ from contextpilot.core.edit import (
     Summarize,
 )
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.segment import Form, Segment
+from contextpilot.core.interned import Interned
+from contextpilot.core.segment import Form
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
-from contextpilot.edits.made import copy_of, summary_segment
+from contextpilot.edits.made import summary_segment
 from contextpilot.edits.services import Services
 from contextpilot.errors import SummarizerError
+from contextpilot.tokenizers.count import MESSAGE_TOKENS
+
+# Plain integers: enumeration members are slow to compare and to store.
+_ABSENT, _FULL, _STUB_FORM = int(Form.ABSENT), int(Form.FULL), int(Form.STUB)
 
 
 def apply_edit(
@@ -78,7 +83,10 @@ def commit_edit(
 
 
 def _ids(context: Context, targets: Sequence[int]) -> tuple[str, ...]:
-    return tuple(context.entries[i].segment.id for i in targets)
+    entries = context.entries
+    if len(targets) == 1:
+        return (entries[targets[0]].segment.id,)
+    return tuple([entries[i].segment.id for i in targets])
 
 
 def _store(context: Context, services: Services, index: int) -> None:
@@ -91,31 +99,36 @@ def _keep(_context: Context, _edit: Keep, _services: Services) -> Effect:
 
 
 def _fold(context: Context, edit: Fold, services: Services) -> Effect:
-    changes = []
+    changes, form = [], int(edit.form)
     for index in edit.targets:
         _store(context, services, index)
-        changes.append(shift(context, index, form=edit.form, mark=-1, edited=context.request))
-    params = _STUB if edit.form == Form.STUB else _OUTLINE
+        changes.append(shift(context, index, form=form, mark=-1, edited=context.request))
+    params = _STUB if form == _STUB_FORM else _OUTLINE
     return Effect(_ids(context, edit.targets), params, tuple(changes))
 
 
 def _expire(context: Context, edit: Expire, _services: Services) -> Effect:
     due = context.request + edit.requests
-    changes = tuple(shift(context, index, mark=due) for index in edit.targets)
+    changes = tuple([shift(context, index, mark=due) for index in edit.targets])
     return Effect(_ids(context, edit.targets), {"requests": str(edit.requests)}, changes)
 
 
 def _drop(context: Context, edit: Drop, services: Services) -> Effect:
-    group = dict.fromkeys(i for target in edit.targets for i in context.group(target))
+    c = context.columns
     changes = []
-    for index in group:
-        if context.columns.rank[index] < 0 or not context.columns.form[index]:
+    for index in _groups(context, edit.targets):
+        if c.rank[index] < 0 or not c.form[index]:
             continue
         _store(context, services, index)
-        changes.append(
-            shift(context, index, form=Form.ABSENT, mark=-1, edited=context.request)
-        )  # fmt: skip
-    return Effect(_ids(context, edit.targets), {}, tuple(changes))
+        changes.append(shift(context, index, form=_ABSENT, mark=-1, edited=context.request))
+    return Effect(_ids(context, edit.targets), _NO_PARAMS, tuple(changes))
+
+
+def _groups(context: Context, targets: Sequence[int]) -> Iterable[int]:
+    """Returns the members of the targets' exchanges, each once, in order of first mention."""
+    if len(targets) == 1:
+        return context.group(targets[0])
+    return dict.fromkeys([i for target in targets for i in context.group(target)])
 
 
 def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
@@ -123,15 +136,16 @@ def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
         return _summarize_run(context, edit, services)
     (index,) = edit.targets
     ids, params = _ids(context, edit.targets), {"max_tokens": str(edit.max_tokens)}
-    segment = context.entries[index].segment
-    text, cost, failure = _ask_summarizer(services, [segment], edit.max_tokens)
+    entry = context.entries[index]
+    segment = entry.segment
+    text, raw_tokens, cost, failure = _ask_summarizer(services, [entry], edit.max_tokens)
     if failure is not None:
         return rejected(ids, params, failure, cost)
-    tokens = services.count(text)
+    tokens = services.scaled(raw_tokens + MESSAGE_TOKENS)
     if tokens >= context.columns.size[index]:
         return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
     _store(context, services, index)
-    context.entries[index].set_summary(text, tokens)
+    entry.set_summary(text, tokens)
     output = f"{segment.id}.summary"
     services.archive.put(services.session, summary_segment(output, text, [segment]))
     change = shift(context, index, form=Form.SUMMARY, mark=-1, edited=context.request)
@@ -140,29 +154,29 @@ def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
 
 def _summarize_run(context: Context, edit: Summarize, services: Services) -> Effect:
     """One summary segment takes the place of the run; an earlier summary in it is consumed."""
-    group = dict.fromkeys(i for target in edit.targets for i in context.group(target))
     c = context.columns
-    run = sorted((i for i in group if c.rank[i] >= 0 and c.form[i]), key=c.rank.__getitem__)
+    group = _groups(context, edit.targets)
+    run = sorted([i for i in group if c.rank[i] >= 0 and c.form[i]], key=c.rank.__getitem__)
     ids = _ids(context, run)
     params = {"max_tokens": str(edit.max_tokens), "run": "true"}
-    originals = [context.entries[i].segment for i in run]
-    text, cost, failure = _ask_summarizer(services, originals, edit.max_tokens)
+    entries = [context.entries[i] for i in run]
+    text, raw_tokens, cost, failure = _ask_summarizer(services, entries, edit.max_tokens)
     if failure is not None:
         return rejected(ids, params, failure, cost)
-    summary = summary_segment(f"m{len(context.entries)}", text, originals)
-    entry = services.interned(summary, leader=len(context.entries))
-    if entry.full_tokens >= sum(c.size[i] for i in run):
+    made = len(context.entries)
+    if services.scaled(raw_tokens + MESSAGE_TOKENS) >= sum([c.size[i] for i in run]):
         return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
+    summary = summary_segment(f"m{made}", text, [entry.segment for entry in entries])
     for index in run:
         _store(context, services, index)
     services.archive.put(services.session, summary)
     position = c.rank[run[0]]
     behind = c.order[position - 1] if position else -1
-    made = context.add(entry, position)
+    context.add(services.interned_summary(summary, made, raw_tokens), position)
     changes = [created(made, behind)]
     for index in run:
         changes.append(
-            shift(context, index, form=Form.ABSENT, mark=-1, edited=context.request, covered=made)
+            shift(context, index, form=_ABSENT, mark=-1, edited=context.request, covered=made)
         )  # fmt: skip
     return Effect(ids, params, tuple(changes), summary.id, cost)
 
@@ -172,21 +186,17 @@ def _reload(context: Context, edit: Reload, services: Services) -> Effect:
     changes: list[Change] = []
     output = ""
     for target in edit.targets:
-        form = None
-        if in_place:
-            form = Form.FULL
-            absent = context.columns.form[target] == Form.ABSENT
-        else:
+        absent = in_place and context.columns.form[target] == _ABSENT
+        if not in_place:
             change, output = append_copy(context, target, services)
             changes.append(change)
-            absent = False
         for index in context.group(target):  # hysteresis holds for the exchange as a whole
-            changes.append(_reloaded(context, index, form if absent else None))
-        if in_place and not absent:
-            changes.append(shift(context, target, form=form, edited=context.request))
+            returns = absent or (in_place and index == target)
+            changes.append(_reloaded(context, index, _FULL if returns else None))
     count_reloads(context, changes, 1)
-    params = {"placement": edit.placement.value}
-    return Effect(_ids(context, edit.targets), params, tuple(changes), output)
+    return Effect(
+        _ids(context, edit.targets), _PLACED[edit.placement], tuple(changes), output
+    )  # fmt: skip
 
 
 def reload_for_agent(
@@ -199,7 +209,7 @@ def reload_for_agent(
     count_reloads(context, changes, 1)
     record = EditRecord(
         len(log), context.request, Op.RELOAD, _ids(context, (index,)),
-        {"placement": Placement.AT_END.value}, reason, before, context.total,
+        _PLACED[Placement.AT_END], reason, before, context.total,
         break_position=context.break_at if context.has_pending_break else -1,
         output=output, changes=changes,
     )  # fmt: skip
@@ -213,18 +223,18 @@ def append_copy(context: Context, target: int, services: Services) -> tuple[Chan
     Inside an open tool loop the end is behind the last result; otherwise it is just before the
     latest user text, so that the user keeps the last word.
     """
-    entry = copy_of(context, target, services)
-    made, copy = entry.leader, entry.segment
+    made = len(context.entries)
+    entry = services.interned_copy(context.entries[target], target, made)
     last_word = context.latest_user_rank
     position = context.length
     if not context.in_tool_loop and last_word == context.length - 1:
         position = last_word
     behind = context.columns.order[position - 1] if position else -1
     context.add(entry, position)
-    return created(made, behind), copy.id
+    return created(made, behind), f"m{made}"
 
 
-def _reloaded(context: Context, index: int, form: Form | None) -> Change:
+def _reloaded(context: Context, index: int, form: int | None) -> Change:
     request = context.request
     return shift(context, index, form=form, edited=request if form else None, reloaded=request)
 
@@ -241,7 +251,7 @@ def _reorder(context: Context, edit: Reorder, _services: Services) -> Effect:
         context.move(index, position)
         after = c.order[position - 1] if position else -1
         changes.append(shift(context, index, edited=context.request, after=(before, after)))
-    return Effect(_ids(context, edit.targets), {"position": edit.position.value}, tuple(changes))
+    return Effect(_ids(context, edit.targets), _MOVED[edit.position], tuple(changes))
 
 
 def _position(context: Context, position: Position) -> int:
@@ -257,19 +267,27 @@ def _position(context: Context, position: Position) -> int:
 
 
 def _ask_summarizer(
-    services: Services, originals: list[Segment], max_tokens: int
-) -> tuple[str, tuple[int, int], Outcome | None]:
-    """Returns text, (input, output) tokens, and why it is unusable, if it is."""
-    read = sum(services.count(segment.text) for segment in originals)
+    services: Services, originals: Sequence[Interned], max_tokens: int
+) -> tuple[str, int, tuple[int, int], Outcome | None]:
+    """Returns text, its unscaled tokens, (input, output) tokens, and why it is unusable, if so."""
+    read = sum([services.text_tokens(entry) for entry in originals])
     try:
-        text = services.summarize(originals, max_tokens)
+        text = services.summarize([entry.segment for entry in originals], max_tokens)
     except SummarizerError:
-        return "", (read, 0), Outcome.REJECTED_FAILED_SUMMARY
-    if not text.strip():
-        return "", (read, 0), Outcome.REJECTED_EMPTY_SUMMARY
-    return text, (read, services.count(text)), None
+        return "", 0, (read, 0), Outcome.REJECTED_FAILED_SUMMARY
+    if not text or text.isspace():
+        return "", 0, (read, 0), Outcome.REJECTED_EMPTY_SUMMARY
+    tokens = services.tokenizer.count(text)
+    return text, tokens, (read, services.scaled(tokens)), None
 
 
+_NO_PARAMS: Mapping[str, str] = MappingProxyType({})
+_PLACED: Mapping[Placement, Mapping[str, str]] = MappingProxyType(
+    {placement: MappingProxyType({"placement": placement.value}) for placement in Placement}
+)
+_MOVED: Mapping[Position, Mapping[str, str]] = MappingProxyType(
+    {position: MappingProxyType({"position": position.value}) for position in Position}
+)
 _STUB: Mapping[str, str] = MappingProxyType({"form": "stub"})
 _OUTLINE: Mapping[str, str] = MappingProxyType({"form": "outline"})
 

@@ -25,12 +25,14 @@ from contextpilot.core.edit import (
     Reorder,
     Summarize,
 )
-from contextpilot.core.invariants import is_legal
+from contextpilot.core.invariants import legal_among
 from contextpilot.core.segment import Form, Kind
 from contextpilot.edits.check import require_legal
 from contextpilot.errors import ConfigurationError, IllegalEditError
 
 ACTION_VERSION = 1
+
+_SUMMARY = int(Kind.SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +182,8 @@ def marked_behind(context: Context, index: int, rule: str) -> tuple[int, ...]:
     """
     require_legal(context, rule, (index,))
     c = context.columns
-    return tuple(
-        i
-        for i in c.order[c.rank[index] : context.length]
-        if c.mark[i] >= 0 and is_legal(rule, context, i)
-    )
+    behind = c.order[c.rank[index] : context.length].tolist()
+    return tuple(legal_among(rule, context, [i for i in behind if c.mark[i] >= 0]))
 
 
 def _summarize(context: Context, index: int, *, run: bool) -> Summarize:
@@ -209,21 +208,16 @@ def run_through(context: Context, index: int) -> tuple[int, ...]:
     """
     require_legal(context, "summarize_run", (index,))
     c = context.columns
-    end = max(c.rank[i] for i in context.group(index))
-    start = 0
-    for position in range(end, -1, -1):
-        i = c.order[position]
-        if c.kind[i] == Kind.SUMMARY and c.form[i]:
-            start = position
-            break
-    allowed: dict[int, bool] = {}
-    for i in c.order[start : end + 1]:
-        leader = c.leader[i]
-        if leader not in allowed:
-            group = context.group(i)
-            allowed[leader] = all(
-                start <= c.rank[j] <= end and is_legal("summarize_run", context, j)
-                for j in group
-                if c.form[j]
-            )
-    return tuple(i for i in c.order[start : end + 1] if c.form[i] and allowed[c.leader[i]])
+    form, kind = c.form, c.kind
+    end = max([c.rank[i] for i in context.group(index)])
+    shown: list[int] = []
+    for i in reversed(c.order[: end + 1].tolist()):
+        if form[i]:
+            shown.append(i)
+            if kind[i] == _SUMMARY:
+                break
+    shown.reverse()
+    legal = set(legal_among("summarize_run", context, shown))
+    return tuple(
+        [i for i in shown if i in legal and all(j in legal for j in context.group(i) if form[j])]
+    )

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from contextpilot.core.context import Context
 from contextpilot.core.edit import Change, Outcome
 from contextpilot.core.segment import Form
 
+_NEW, _NOTHING = (int(Form.ABSENT), int(Form.FULL)), (-1, -1)
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+
+class Effect(NamedTuple):
     """The part of an edit record that the operation itself decides."""
 
     targets: tuple[str, ...]
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = MappingProxyType({})
     changes: tuple[Change, ...] = ()
     output: str = ""
     summarizer_tokens: tuple[int, int] = (0, 0)
@@ -24,8 +26,7 @@ class Effect:
 
 def created(index: int, behind: int) -> Change:
     """Returns the change of a segment that did not exist, now behind another (-1: in front)."""
-    nothing = (-1, -1)
-    return Change(index, (0, int(Form.FULL)), nothing, nothing, nothing, (-1, behind))
+    return Change(index, _NEW, _NOTHING, _NOTHING, _NOTHING, (-1, behind))
 
 
 def count_reloads(context: Context, changes: Iterable[Change], step: int) -> None:
@@ -55,19 +56,22 @@ def shift(
 ) -> Change:
     """Changes one segment's state and returns what it was and what it is."""
     c = context.columns
-    old_form, old_mark = c.form[index], c.mark[index]
-    old_edited, old_reloaded = c.edited[index], c.reloaded[index]
+    old_form = new_form = c.form[index]
+    old_mark = new_mark = c.mark[index]
+    old_edited = new_edited = c.edited[index]
+    old_reloaded = new_reloaded = c.reloaded[index]
     if form is not None and form != old_form:
         context.set_form(index, form)
+        new_form = int(form)
     if mark is not None:
-        c.mark[index] = mark
+        c.mark[index] = new_mark = mark
     if edited is not None:
-        c.edited[index] = edited
+        c.edited[index] = new_edited = edited
     if reloaded is not None:
-        c.reloaded[index] = reloaded
+        c.reloaded[index] = new_reloaded = reloaded
     if covered is not None:
         c.covered[index] = covered
     return Change(
-        index, (old_form, c.form[index]), (old_mark, c.mark[index]), (old_edited, c.edited[index]),
-        (old_reloaded, c.reloaded[index]), after,
+        index, (old_form, new_form), (old_mark, new_mark), (old_edited, new_edited),
+        (old_reloaded, new_reloaded), after,
     )  # fmt: skip

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contextpilot.core.context import Context
-from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Kind, Part, Role, Segment, Source, text_segment
-from contextpilot.edits.services import Services
 
 
-def copy_of(context: Context, target: int, services: Services) -> Interned:
+def copy_segment(original: Segment, segment_id: str) -> Segment:
     """Returns what a reload at the end shows: the original's content, naming where it is from."""
-    source, made = context.entries[target], len(context.entries)
-    original = source.segment
     parts = tuple(
         Part("text", part.text) if part.type == "call" else part for part in original.parts
     )  # fmt: skip
-    copy = Segment(
-        f"m{made}", Role.TOOL, Kind.COPY, parts, original.source, original.trust,
+    return Segment(
+        segment_id, Role.TOOL, Kind.COPY, parts, original.source, original.trust,
         name=original.name, lineage=(original.id,),
     )  # fmt: skip
-    return services.interned_copy(copy, source, made)
 
 
 def summary_segment(segment_id: str, text: str, originals: Sequence[Segment]) -> Segment:

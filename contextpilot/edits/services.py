@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from contextpilot.archives.base import Archive
-from contextpilot.core.interned import Interned
+from contextpilot.core.interned import Interned, InternedCopy
 from contextpilot.core.segment import Form, Kind, Segment
+from contextpilot.edits.made import copy_segment
 from contextpilot.edits.references import GoalRelevance, ReferenceIndex, resource_of
-from contextpilot.edits.stub import bare_stub, outline_stub
+from contextpilot.edits.stub import bare_stub, outline_stub, stub_line
 from contextpilot.messages.openai import fold_arguments
 from contextpilot.summarizers.base import SourceText, Summarizer, SummaryRequest
 from contextpilot.tokenizers.base import Tokenizer
-from contextpilot.tokenizers.count import segment_tokens
+from contextpilot.tokenizers.count import MESSAGE_TOKENS, segment_tokens
 
 LONG_ARGUMENT_CHARS = 80
 
@@ -47,6 +49,10 @@ class Services:
     def count(self, text: str) -> int:
         """Returns the agent's tokens of a text."""
         return self.scaled(self.tokenizer.count(text))
+
+    def shown_tokens(self, text: str) -> int:
+        """Returns what an edited form costs: its text and the framing that its message keeps."""
+        return self.scaled(self.tokenizer.count(text) + MESSAGE_TOKENS)
 
     def intern(self, segments: Sequence[Segment]) -> tuple[list[Interned], dict[int, tuple[int, ...]]]:
         """Returns the interned segments and the members of each exchange, by leader."""
@@ -92,13 +98,37 @@ class Services:
             goal_relevance=goal_relevance,
         )
 
-    def interned_copy(self, copy: Segment, original: Interned, leader: int) -> Interned:
-        """Returns a copy of an original, whose tokens are known already."""
-        return Interned(
-            copy, self.render, leader=leader, full_tokens=original.full_tokens,
-            stub_tokens=self._stub_tokens(copy, original.full_tokens),
-            goal_relevance=original.goal_relevance,
+    def interned_copy(self, original: Interned, origin: int, made: int) -> InternedCopy:
+        """Returns a copy of an original, whose tokens are known already.
+
+        Args:
+            original: what is shown once more.
+            origin: its index in the context.
+            made: the copy's own.
+        """
+        segment, full, segment_id = original.segment, original.full_tokens, f"m{made}"
+        stub = full
+        if full > LEAST_STUB_TOKENS:
+            stub = min(full, self.shown_tokens(stub_line(segment_id, segment.name, Kind.COPY, full)))
+        return InternedCopy(
+            partial(copy_segment, segment, segment_id), original, origin=origin, leader=made,
+            stub_tokens=stub,
         )  # fmt: skip
+
+    def interned_summary(self, summary: Segment, leader: int, tokens: int) -> Interned:
+        """Returns a summary whose text's tokens are known; a fold of it would save nothing."""
+        full = self.scaled(tokens + MESSAGE_TOKENS)
+        entry = Interned(
+            summary, self.render, leader=leader, full_tokens=full, stub_tokens=full
+        )  # fmt: skip
+        entry.text_tokens = self.scaled(tokens)
+        return entry
+
+    def text_tokens(self, entry: Interned) -> int:
+        """Returns the agent's tokens of a segment's text, counted once."""
+        if entry.text_tokens < 0:
+            entry.text_tokens = self.count(entry.segment.text)
+        return entry.text_tokens
 
     def render(self, segment: Segment, form: Form) -> tuple[str, int]:
         """Returns the text of a stub or an outline, and its tokens."""
@@ -109,7 +139,7 @@ class Services:
             text = outline_stub(segment, full)
         else:
             text = bare_stub(segment, full)
-        return text, self.count(text)
+        return text, self.shown_tokens(text)
 
     def summarize(self, segments: Sequence[Segment], max_tokens: int) -> str:
         """Returns a summary of some originals.
@@ -129,8 +159,8 @@ class Services:
         if segment.kind == Kind.TURN and any(part.type == "call" for part in segment.parts):
             if all(len(p.text) <= LONG_ARGUMENT_CHARS for p in segment.parts if p.type == "call"):
                 return full_tokens
-            return min(full_tokens, self.count(_folded_turn(segment)))
-        return min(full_tokens, self.count(bare_stub(segment, full_tokens)))
+            return min(full_tokens, self.shown_tokens(_folded_turn(segment)))
+        return min(full_tokens, self.shown_tokens(bare_stub(segment, full_tokens)))
 
 
 def _folded_turn(segment: Segment) -> str:

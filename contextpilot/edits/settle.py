@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextpilot.core.context import Context
 from contextpilot.core.edit import EditRecord, Fold
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.invariants import is_legal
+from contextpilot.core.invariants import legal_among
 from contextpilot.edits.apply import apply_edit
 from contextpilot.edits.services import Services
 
@@ -23,12 +23,10 @@ def settle_marks(context: Context, services: Services, log: EditLog) -> EditReco
         start, reason = context.break_at, "expired: prefix already broken"
     else:
         return None
-    c = context.columns
-    targets = tuple(
-        i
-        for i in c.order[start : context.length]
-        if c.mark[i] >= 0 and is_legal("flush_fold", context, i)
-    )
+    mark = context.columns.mark
+    behind = context.columns.order[start : context.length].tolist()
+    marked = [i for i in behind if mark[i] >= 0]
+    targets = tuple(legal_among("flush_fold", context, marked)) if marked else ()
     if not targets:
         return None
     return apply_edit(context, Fold(targets), services, log, reason)

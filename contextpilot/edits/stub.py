@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from contextpilot.core.segment import Kind, Segment
 from contextpilot.summarizers.outline import outlined_pieces
@@ -17,10 +18,23 @@ _UNSAFE = re.compile(r"[\s\[\];,]+")
 
 def bare_stub(segment: Segment, hidden_tokens: int) -> str:
     """Returns one line of about 15 tokens: the id, what is hidden, how much, how to get it back."""
-    # A name is the host's text: it must not close the bracket or begin a line.
-    name = _UNSAFE.sub(" ", segment.name[: 2 * _LONGEST_NAME]).strip()[:_LONGEST_NAME].rstrip()
-    what = f"{name} {_NOUNS[segment.kind]}" if name else _NOUNS[segment.kind]
-    return f"[folded {segment.id}: {what}, {hidden_tokens} tokens; reload {segment.id}]"
+    return stub_line(segment.id, segment.name, segment.kind, hidden_tokens)
+
+
+def stub_line(segment_id: str, name: str, kind: Kind, hidden_tokens: int) -> str:
+    """Returns the bare stub of a segment that need not be at hand."""
+    what = _shown_name(name) + _NOUNS[kind]
+    return f"[folded {segment_id}: {what}, {hidden_tokens} tokens; reload {segment_id}]"
+
+
+@lru_cache(maxsize=1024)
+def _shown_name(name: str) -> str:
+    """Returns a name and a space, or nothing.
+
+    A name is the host's text: it must not close the bracket or begin a line.
+    """
+    shown = _UNSAFE.sub(" ", name[: 2 * _LONGEST_NAME]).strip()[:_LONGEST_NAME].rstrip()
+    return f"{shown} " if shown else ""
 
 
 def outline_stub(

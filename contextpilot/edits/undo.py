@@ -10,7 +10,6 @@ from contextpilot.core.edit_log import EditLog
 from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form
 from contextpilot.edits.effect import count_reloads
-from contextpilot.edits.made import copy_of
 from contextpilot.edits.services import Services
 from contextpilot.errors import IllegalEditError
 
@@ -108,7 +107,7 @@ def replay(
             continue
         if record.op == Op.SUMMARIZE and record.changes and "run" not in record.params:
             text = services.archive.get(services.session, record.output).text
-            context.entries[record.changes[0].index].set_summary(text, services.count(text))
+            context.entries[record.changes[0].index].set_summary(text, services.shown_tokens(text))
         created = -1
         for change in record.changes:
             created = _repeat(context, change, record, created, services)
@@ -146,6 +145,7 @@ def _made(context: Context, record: EditRecord, services: Services) -> Interned:
     """Returns the segment that an edit made, as it was."""
     if record.op == Op.RELOAD:
         ids = [entry.segment.id for entry in context.entries]
-        return copy_of(context, ids.index(record.targets[0]), services)
+        origin = ids.index(record.targets[0])
+        return services.interned_copy(context.entries[origin], origin, len(ids))
     summary = services.archive.get(services.session, record.output)
     return services.interned(summary, leader=len(context.entries))

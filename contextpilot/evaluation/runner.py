@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -89,6 +89,7 @@ class _Job:
 
 ROWS = 16
 TASKS_PER_PART = 6
+EPISODES_PER_PART = 60
 
 
 def evaluate(
@@ -128,12 +129,13 @@ def evaluate(
 
 def _parts(setting: Setting) -> Iterator[Setting]:
     """Cuts a setting into parts that finish in seconds, so that progress can be seen."""
+    names = list(setting.policies)
     for start in range(0, len(setting.task_ids), TASKS_PER_PART):
         ids = setting.task_ids[start : start + TASKS_PER_PART]
-        yield Setting(
-            setting.source, setting.split, setting.notice, setting.horizon, setting.make_engine,
-            ids, setting.seeds, setting.policies,
-        )  # fmt: skip
+        width = max(1, EPISODES_PER_PART // (len(ids) * len(setting.seeds)))
+        for first in range(0, len(names), width):
+            chosen = {name: setting.policies[name] for name in names[first : first + width]}
+            yield replace(setting, task_ids=ids, policies=chosen)
 
 
 def play_setting(setting: Setting) -> list[EvaluationRow]:

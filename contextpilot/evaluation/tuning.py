@@ -59,7 +59,11 @@ def rule_grid() -> dict[str, list[PolicySpec]]:
     clear = [
         *_points(
             "clear_old_results", older_than=OLDER_THAN, batch_tokens=BATCH_TOKENS,
-            floor_tokens=FLOORS, calls=(False, True),
+            floor_tokens=FLOORS, everything=(False, True),
+        ),
+        *_points(
+            "clear_old_results", older_than=OLDER_THAN, batch_tokens=BATCH_TOKENS,
+            floor_tokens=(40, 200), everything=(True,), calls=(True,),
         ),
         *_points(
             "clear_old_results", older_than=(0,), batch_tokens=BATCH_TOKENS,

@@ -1,23 +1,29 @@
-"""The state of many contexts in one array per column, so that they can be read at once."""
+"""The state of many contexts in one array, so that they can be read at once."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contextpilot.core.columns import COLUMN_TYPES, Columns
+from contextpilot.core.columns import COLUMN_DEFAULTS, COLUMN_TYPE, Columns
 
 
 class ColumnBatch:
-    """One (B, N) array per column; row b is the `Columns` of context b, without a copy.
+    """All columns of B contexts; row b is the `Columns` of context b, without a copy.
 
     A single context (the environment's, the manager's) is a batch of one row.
+
+    Attributes:
+        rows, capacity: B, and the room N for segments in each row.
+        table: (C, B, N) int32, the columns in the order of `COLUMN_DEFAULTS`.
+        arrays: by column name, its (B, N) part of the table.
     """
 
     def __init__(self, rows: int, capacity: int = 64) -> None:
         self.rows = rows
-        self.capacity = capacity
-        self.arrays: dict[str, NDArray[np.integer]] = {}
+        self.capacity = 0
+        self.table: NDArray[np.int32] = np.zeros((len(COLUMN_DEFAULTS), rows, 0), np.int32)
+        self.arrays: dict[str, NDArray[np.int32]] = {}
         self._columns: list[Columns] = []
         self._allocate(capacity)
         self._columns = [Columns(self._views(row), self._grow) for row in range(rows)]
@@ -32,15 +38,12 @@ class ColumnBatch:
             self._grow()
 
     def _allocate(self, capacity: int) -> None:
-        old = self.arrays
-        self.arrays = {
-            name: np.zeros((self.rows, capacity), dtype=np.dtype(code))
-            for name, code in COLUMN_TYPES.items()
-        }
-        for name, array in old.items():
-            self.arrays[name][:, : array.shape[1]] = array
-        self.arrays["rank"][:, old["rank"].shape[1] if old else 0 :] = -1
-        self.capacity = capacity
+        defaults = np.array(list(COLUMN_DEFAULTS.values()), COLUMN_TYPE)[:, None, None]
+        table = np.empty((len(COLUMN_DEFAULTS), self.rows, capacity), COLUMN_TYPE)
+        table[:, :, : self.capacity] = self.table
+        table[:, :, self.capacity :] = defaults
+        self.table, self.capacity = table, capacity
+        self.arrays = dict(zip(COLUMN_DEFAULTS, table, strict=True))
 
     def _grow(self) -> None:
         self._allocate(2 * self.capacity)
@@ -48,4 +51,4 @@ class ColumnBatch:
             columns.attach(self._views(row))
 
     def _views(self, row: int) -> dict[str, memoryview]:
-        return {name: memoryview(array[row]) for name, array in self.arrays.items()}  # type: ignore[arg-type]
+        return {name: memoryview(array[row]) for name, array in self.arrays.items()}

@@ -1,47 +1,53 @@
 """One encoding for the environment and the manager: contexts in, arrays and action mask out.
 
-Encoding is incremental. A refresh (new arrivals) encodes a whole row; an edit re-encodes the
-slots that it changed; what depends on the row as a whole (tokens behind a slot, room in the
-budget) is computed for all rows at once.
+Encoding is incremental. A refresh (new arrivals) gives a row's segments their slots; an edit
+re-encodes the slots of what it changed; what depends on the row as a whole (tokens behind a slot,
+room in the budget) is computed for all rows at once.
 
-Shapes: B rows, S context slots, M archive slots, F features, T text tokens, A actions.
+Shapes: B rows, S context slots, M archive slots, F features, T text tokens, A actions, N segments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contextpilot.core.context import Context
-from contextpilot.core.edit_log import EditLog
-from contextpilot.core.invariants import FACT_COLUMNS, Facts, legal_facts
+from contextpilot.core.edit_log import RECENT_BITS, RECENT_OPS, EditLog
 from contextpilot.core.prices import Prices
-from contextpilot.core.segment import Form
+from contextpilot.core.segment import Form, Kind
 from contextpilot.edits.codec import ARCHIVE_PRESETS, CONTEXT_PRESETS, ActionCodec
 from contextpilot.observations.batch import ColumnBatch
 from contextpilot.observations.features import (
-    AGE_SCALE,
     ARCHIVE_FEATURES,
-    ARCHIVE_INDEX,
     SEGMENT_FEATURES,
     SEGMENT_INDEX,
     STATE_FEATURES,
     STATE_INDEX,
     TOKEN_SCALE,
 )
-from contextpilot.observations.slots import archive_slots, context_slots
-from contextpilot.observations.statics import Statics
-from contextpilot.observations.text import GOAL_TEXT_TOKENS, SEGMENT_TEXT_TOKENS, text_tokens
+from contextpilot.observations.live import Live
+from contextpilot.observations.scales import (
+    log_age,
+    log_tokens,
+    log_unlisted,
+    log_unlisted_tokens,
+)
+from contextpilot.observations.slots import archived_positions, listed_positions
+from contextpilot.observations.statics import BatchStatics, Statics
+from contextpilot.observations.text import GOAL_TEXT_TOKENS, SEGMENT_TEXT_TOKENS, goal_tokens
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.integer]
 
-_S, _A, _G = SEGMENT_INDEX, ARCHIVE_INDEX, STATE_INDEX
-_NO_ROOM_LIMIT = 1 << 30
+_S, _G = SEGMENT_INDEX, STATE_INDEX
 _RELOADS = [p for p, preset in enumerate(CONTEXT_PRESETS) if preset.rule.startswith("reload")]
-_LAST_OPS = 4
+_RULES = tuple(dict.fromkeys(preset.rule for preset in CONTEXT_PRESETS))
+_RULE_OF_PRESET = [_RULES.index(preset.rule) for preset in CONTEXT_PRESETS]
+_DUE = _RULES.index("flush_fold")
+_ARCHIVE_RULES = tuple(preset.rule for preset in ARCHIVE_PRESETS)
 
 
 class ObservationEncoder:
@@ -81,274 +87,253 @@ class ObservationEncoder:
         # Integer copies of what the row-wide part needs of every slot.
         self._size = np.zeros((rows, slots), np.int32)
         self._full = np.zeros((rows, slots), np.int32)
-        self._rank = np.zeros((rows, slots), np.int32)
         self._due = np.zeros((rows, slots), np.int32)
         self._archive_full = np.zeros((rows, archived), np.int32)
         self._unlisted_behind = np.zeros((rows, slots), np.int32)
+        self._unlisted = np.zeros((rows, 2), np.int64)
+        # Where a segment is shown: its context slot, its archive slot, -1 for neither.
+        self._slot_of = np.full((rows, batch.capacity), -1, np.intp)
+        self._archive_slot_of = np.full((rows, batch.capacity), -1, np.intp)
+        self._statics = BatchStatics(rows)
+        self._requests = np.zeros((rows, len(_REQUEST_NUMBERS)), np.int64)
+        self._used = np.zeros(rows, np.intp)
         self._overflowed = np.zeros(rows, bool)
-        self._statics: list[Statics] = [Statics(())] * rows
-        self._unlisted = np.zeros((rows, 2), np.float32)
-        self._pending: list[tuple[int, Indices]] = []
-        self._pending_archives: list[int] = []
-        self._pending_unlisted: list[int] = []
-        reload_output = np.log1p(reload_output_tokens) / TOKEN_SCALE
+        self._refreshed: dict[int, Context] = {}
+        self._reassigned: dict[int, tuple[Indices, Indices]] = {}
+        self._changed_rows: list[int] = []
+        self._changed: list[int] = []
         first = _G["price_cached"]
         self.state[:, first : first + 4] = (
-            prices.cached_read, prices.cache_write, prices.output / 10, reload_output,
+            prices.cached_read, prices.cache_write, prices.output / 10,
+            np.log1p(reload_output_tokens) / TOKEN_SCALE,
         )  # fmt: skip
 
     # ---- rows ------------------------------------------------------------------------------
 
     def start(self, row: int, statics: Statics, goal: str) -> None:
         """Begins an episode in a row."""
-        self._statics[row] = statics.fork()
-        self.goal_tokens[row] = text_tokens(goal, GOAL_TEXT_TOKENS)
+        self._statics.start(row, statics)
+        self.goal_tokens[row] = goal_tokens(goal)
 
     def refresh(self, row: int, context: Context) -> None:
-        """Gives a row's visible and archived segments their slots, to be encoded by `finish`."""
-        columns = {name: self.batch.arrays[name][row] for name in _SLOT_COLUMNS}
-        order = columns["order"][: context.length].astype(np.intp)
-        chosen = context_slots(
-            order, columns["form"], columns["size"], columns["pinned"], self.codec.context_slots
-        )
-        gone = archive_slots(
-            order, columns["form"], columns["kind"], columns["edited"], self.codec.archive_slots
-        )
-        self._fill(row, context, chosen, gone)
+        """Asks for a row's visible and archived segments to get their slots, in `finish`."""
+        self._reassigned.pop(row, None)
+        self._refreshed[row] = context
 
     def reassign(self, row: int, context: Context, slots: Indices, archived: Indices) -> None:
-        """Gives a row the slots that a restored snapshot had, to be encoded by `finish`."""
-        # Manager-made segments of the abandoned branch may have had the same indices.
-        self._statics[row].extend(context.entries[: context.native])
-        self._fill(row, context, slots[slots >= 0], archived[archived >= 0])
+        """Asks for a row to get the slots that a restored snapshot had, in `finish`."""
+        self._statics.forget(row, context)
+        self._refreshed[row] = context
+        self._reassigned[row] = slots, archived
 
-    def update(self, row: int, indices: Sequence[int]) -> None:
-        """Notes the segments that an edit changed, to be encoded by `finish`.
-
-        No indices mean the whole row: after an edit that moved segments.
-        """
-        if len(indices) == 1:
-            found = np.nonzero(self.slot_index[row] == indices[0])[0]
-            self._pending.append((row, found))
-            if not len(found):
-                self._pending_archives.append(row)
-                self._pending_unlisted.append(row)
-            return
-        of_row = self.slot_index[row]
-        found = np.nonzero(np.isin(of_row, indices) if indices else of_row >= 0)[0]
-        self._pending.append((row, found))
-        self._pending_archives.append(row)
-        if not indices or len(found) < len(indices):
-            self._pending_unlisted.append(row)
+    def update(self, row: int, indices: Iterable[int]) -> None:
+        """Notes the segments that an edit changed, to be encoded by `finish`."""
+        before = len(self._changed)
+        self._changed += indices
+        self._changed_rows += [row] * (len(self._changed) - before)
 
     def finish(
         self, contexts: Sequence[Context], logs: Sequence[EditLog], steps: Sequence[int]
     ) -> None:
-        """Computes what depends on whole rows; afterwards the arrays are the observation.
+        """Brings everything up to date; afterwards the arrays are the observation.
 
-        Args:
-            contexts, logs: all B of them, by row.
-            steps: edit steps used in the present request, by row.
+        `contexts` and `logs` are all B of them, by row, and `steps` the edit steps that each row
+        has used in its present request.
         """
-        rows = self._row_numbers(contexts)
-        for row in np.nonzero(rows["overflows"] != self._overflowed)[0]:
-            self.update(int(row), ())
-        self._overflowed[:] = rows["overflows"]
-        self._encode_pending(rows)
-        self._count_unlisted(contexts)
+        self._keep_up_with_growth()
+        whole = np.zeros(self.batch.rows, bool)
+        if self._refreshed:
+            whole[list(self._refreshed)] = True
+            self._assign()
+        rows = self._row_numbers(contexts, logs, steps)
+        whole |= rows["overflows"] != self._overflowed
+        self._overflowed = rows["overflows"]
+        self._encode_changed(whole, contexts, rows)
         self._finish_slots(rows)
-        self._finish_state(rows, logs, np.asarray(steps))
+        self._finish_state(rows)
         self._finish_mask(rows["room"])
 
     # ---- slots -----------------------------------------------------------------------------
 
-    def _encode_pending(self, rows: dict[str, Indices]) -> None:
-        if self._pending:
-            row_of = np.repeat(
-                [row for row, _ in self._pending], [len(found) for _, found in self._pending]
-            )
-            self._encode(row_of, np.concatenate([found for _, found in self._pending]), rows)
-            self._pending.clear()
-        if self._pending_archives:
-            self._encode_archive(np.unique(self._pending_archives), rows)
-            self._pending_archives.clear()
+    def _keep_up_with_growth(self) -> None:
+        capacity, known = self.batch.capacity, self._slot_of.shape[1]
+        self._statics.reserve(capacity)
+        if known < capacity:
+            missing = ((0, 0), (0, capacity - known))
+            self._slot_of = np.pad(self._slot_of, missing, constant_values=-1)
+            self._archive_slot_of = np.pad(self._archive_slot_of, missing, constant_values=-1)
 
-    def _fill(self, row: int, context: Context, chosen: Indices, gone: Indices) -> None:
-        """Writes what is constant about the segments that have slots, and clears the rest."""
-        arrays = self.batch.arrays
-        statics = self._statics[row]
-        statics.extend(context.entries)
-        n = len(chosen)
-        self.slot_index[row] = -1
-        self.slot_index[row, :n] = chosen
-        self.segments[row, :n] = statics.segments[chosen]
-        self.segments[row, n:] = 0
-        self.segment_tokens[row, :n] = statics.tokens[chosen]
-        self.segment_tokens[row, n:] = 0
-        self.segment_mask[row] = 0
-        self._legal[row, 1:] = 0
-        for array in (self._size, self._full, self._rank, self._due, self._unlisted_behind):
-            array[row] = 0
-        order = arrays["order"][row, : context.length].astype(np.intp)
-        self._assign_unlisted(row, order, arrays["size"][row], chosen)
-        m = len(gone)
-        self.archive_index[row] = -1
-        self.archive_index[row, :m] = gone
-        self.archive[row, :m] = statics.archive[gone]
-        self.archive[row, m:] = 0
-        self.archive_tokens[row, :m] = statics.tokens[gone]
-        self.archive_tokens[row, m:] = 0
-        self.archive_mask[row, :m], self.archive_mask[row, m:] = 1, 0
-        self._archive_full[row] = 0
-        self._archive_full[row, :m] = arrays["full"][row, gone]
-        self._pending.append((row, np.arange(n)))
-        self._pending_archives.append(row)
+    def _assign(self) -> None:
+        """Gives the refreshed rows their slots and writes what is constant about them."""
+        for row, context in self._refreshed.items():
+            self._statics.extend(row, context)
+            budget = context.budget
+            self._requests[row] = (
+                context.prefix_tokens, budget.input_limit, budget.threshold_tokens,
+                budget.reserved_output_tokens, context.arrived_tokens, context.request,
+                context.cold, context.latest_user,
+            )  # fmt: skip
+        self._statics.settle()
+        rows = np.array(list(self._refreshed), np.intp)
+        lengths = np.array([context.length for context in self._refreshed.values()], np.intp)
+        order = self.batch.arrays["order"][rows, : lengths.max()].astype(np.intp)
+        order[np.arange(order.shape[1]) >= lengths[:, None]] = -1
+        at = rows[:, None] * self.batch.capacity + order
+        form, size, pinned, kind, edited = (
+            self.batch.arrays[name].take(at)
+            for name in ("form", "size", "pinned", "kind", "edited")
+        )
+        self._clear(rows)
+        listed = listed_positions(order, form, size, pinned, self.codec.context_slots)
+        row_of, position = np.nonzero(listed)
+        counts = listed.sum(axis=1)
+        slot = np.arange(len(row_of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.slot_index[rows[row_of], slot] = order[row_of, position]
+        latest, counts = archived_positions(order, form, kind, edited, self.codec.archive_slots)
+        row_of, slot = np.nonzero(np.arange(latest.shape[1]) < counts[:, None])
+        self.archive_index[rows[row_of], slot] = order[row_of, latest[row_of, slot]]
+        for row, (slots, archived) in self._reassigned.items():
+            self.slot_index[row], self.archive_index[row] = slots, archived
+        self._write_constants(rows)
+        self._refreshed.clear()
+        self._reassigned.clear()
 
-    def _assign_unlisted(
-        self, row: int, order: Indices, size: Indices, chosen: Indices
+    def _clear(self, rows: Indices) -> None:
+        self.slot_index[rows] = self.archive_index[rows] = -1
+        self._slot_of[rows] = self._archive_slot_of[rows] = -1
+        self._legal[rows, 1:] = 0
+        for array in (
+            self.segments, self.segment_tokens, self.segment_mask, self.archive,
+            self.archive_tokens, self.archive_mask, self._size, self._full, self._due,
+            self._archive_full, self._unlisted_behind, self._unlisted,
+        ):  # fmt: skip
+            array[rows] = 0
+
+    def _write_constants(self, rows: Indices) -> None:
+        """Writes what is constant about the segments that have slots in the given rows."""
+        self._used[rows] = (self.slot_index[rows] >= 0).sum(axis=1)
+        at, slot, index = _occupied(rows, self.slot_index)
+        self._slot_of[at, index] = slot
+        self.segment_tokens[at, slot] = self._statics.tokens[at, index]
+        self._full[at, slot] = self.batch.arrays["full"][at, index]
+        at, slot, index = _occupied(rows, self.archive_index)
+        self._archive_slot_of[at, index] = slot
+        self.archive[at, slot] = self._statics.archive[at, index]
+        self.archive_tokens[at, slot] = self._statics.tokens[at, index]
+        self.archive_mask[at, slot] = 1
+        self._archive_full[at, slot] = self.batch.arrays["full"][at, index]
+
+    def _count_unlisted(self, contexts: Sequence[Context], rows: Indices) -> None:
+        """Notes what has no slot in some rows: how much, and how much of it lies behind each."""
+        capacity, arrays = self.batch.capacity, self.batch.arrays
+        lengths = np.array([contexts[row].length for row in rows], np.intp)
+        order = arrays["order"][rows, : lengths.max()]
+        flat = rows[:, None] * capacity + order
+        shown = (np.arange(order.shape[1]) < lengths[:, None]) & (self._slot_of.take(flat) < 0)
+        unlisted = arrays["size"].take(flat) * shown
+        tokens = unlisted.sum(axis=1)
+        self._unlisted[rows, 0] = np.count_nonzero(unlisted, axis=1)
+        self._unlisted[rows, 1] = tokens
+        self._unlisted_behind[rows] = 0
+        at, slot, index = _occupied(rows[tokens > 0], self.slot_index)
+        behind = np.zeros((self.batch.rows, order.shape[1]), np.int32)
+        behind[rows] = tokens[:, None] - np.cumsum(unlisted, axis=1)
+        self._unlisted_behind[at, slot] = behind[at, arrays["rank"][at, index]]
+
+    def _encode_changed(
+        self, whole: NDArray[np.bool_], contexts: Sequence[Context], numbers: dict[str, Indices]
     ) -> None:
-        """Notes what has no slot: how much, and how much of it lies behind each slot."""
-        rank = self.batch.arrays["rank"][row][chosen]
-        unlisted = size[order]
-        unlisted[rank] = 0
-        count = int(np.count_nonzero(unlisted))
-        self._unlisted[row], self._unlisted_behind[row] = 0, 0
-        if count:
-            tokens = unlisted.sum()
-            self._unlisted[row] = count, tokens
-            self._unlisted_behind[row, : len(chosen)] = (tokens - np.cumsum(unlisted))[rank]
+        """Encodes every slot of some rows, and the slots of what edits have changed elsewhere."""
+        changed_rows = np.array(self._changed_rows, np.intp)
+        changed = np.array(self._changed, np.intp)
+        self._changed_rows.clear()
+        self._changed.clear()
+        found = self._slot_of[changed_rows, changed]
+        count = whole | (self._unlisted[:, 0] > 0)
+        count[changed_rows[found < 0]] = True
+        if count.any():
+            self._count_unlisted(contexts, np.flatnonzero(count))
+        self._encode(*_pairs(whole, self.slot_index, changed_rows, changed, found), numbers)
+        found = self._archive_slot_of[changed_rows, changed]
+        self._encode_archive(
+            *_pairs(whole, self.archive_index, changed_rows, changed, found), numbers
+        )
 
-    def _count_unlisted(self, contexts: Sequence[Context]) -> None:
-        """Counts again what has no slot, in rows where an edit changed some of it."""
-        for row in set(self._pending_unlisted):
-            order = self.batch.arrays["order"][row, : contexts[row].length].astype(np.intp)
-            index = self.slot_index[row]
-            self._assign_unlisted(row, order, self.batch.arrays["size"][row], index[index >= 0])
-        self._pending_unlisted.clear()
-
-    def _encode(self, rows: Indices, slots: Indices, numbers: dict[str, Indices]) -> None:
-        """Encodes (row, slot) pairs: live features and legality."""
-        if not len(rows):
-            return
-        index = self.slot_index[rows, slots]
-        arrays = self.batch.arrays
-        live = {name: arrays[name][rows, index] for name in _GATHERED}
-        facts = self._facts(live, rows, numbers)
-        request = facts.request
-        self.segments[rows, slots, _FIRST_LIVE] = np.log1p(live["size"]) / TOKEN_SCALE
-        self._live_features(rows, slots, live, request)
-        self.segment_mask[rows, slots] = live["form"] != Form.ABSENT
-        self._size[rows, slots] = live["size"]
-        self._full[rows, slots] = live["full"]
-        self._rank[rows, slots] = live["rank"]
-        due = legal_facts("flush_fold", facts)
-        self._due[rows, slots] = np.where(due, live["size"] - live["stub"], 0)
-        verdicts: dict[str, NDArray[np.bool_]] = {"flush_fold": due}
-        for p, preset in enumerate(CONTEXT_PRESETS):
-            if preset.rule not in verdicts:
-                verdicts[preset.rule] = legal_facts(preset.rule, facts)
-            self._legal[rows, 1 + p * self.codec.context_slots + slots] = verdicts[preset.rule]
-
-    def _live_features(
-        self, rows: Indices, slots: Indices, live: dict[str, Indices], request: Indices
+    def _encode(
+        self, rows: Indices, slots: Indices, index: Indices, numbers: dict[str, Indices]
     ) -> None:
-        out = np.zeros((len(rows), _LAST_LIVE - _FIRST_LIVE_BLOCK), np.float32)
-        column = {name: out[:, _S[name] - _FIRST_LIVE_BLOCK] for name in _LIVE_BLOCK}
-        column["sent"][:] = live["sent"]
-        column["pinned"][:] = live["pinned"]
-        column["marked"][:] = live["mark"] >= 0
-        column["wait"][:] = np.clip(live["mark"] - request, 0, 8) / 8
-        column["references"][:] = np.log1p(live["references"]) / 4
-        column["reference_recency"][:] = _recency(live["references"] > 0, request, live["referenced"])
-        column["superseded"][:] = live["superseded"]
-        column["reloads"][:] = np.log1p(live["reloads"]) / 3
-        column["edit_recency"][:] = _recency(live["edited"] >= 0, request, live["edited"])
-        column["settled"][:] = live["settled"]
-        column["locked"][:] = live["locked"]
-        self.segments[rows, slots, _FIRST_LIVE_BLOCK:_LAST_LIVE] = out
-        self.segments[rows, slots, _S["age"]] = np.log1p(request - live["arrival"]) / AGE_SCALE
-        forms = np.zeros((len(rows), 4), np.float32)
-        shown = live["form"] != Form.ABSENT
-        forms[np.nonzero(shown)[0], live["form"][shown].astype(np.intp) - 1] = 1
-        self.segments[rows, slots, _S["form_full"] : _S["form_full"] + 4] = forms
+        """Encodes (row, context slot) pairs: features and legality."""
+        live = Live(self.batch, rows, index, numbers)
+        features = self._statics.segments[rows, index]
+        live.write_features(features)
+        self.segments[rows, slots] = features
+        columns = live.columns
+        self.segment_mask[rows, slots] = columns["form"] != Form.ABSENT
+        self._size[rows, slots] = columns["size"]
+        verdicts = live.verdicts(_RULES)
+        self._due[rows, slots] = (columns["size"] - columns["stub"]) * verdicts[_DUE]
+        actions = 1 + np.arange(len(CONTEXT_PRESETS))[:, None] * self.codec.context_slots + slots
+        self._legal[rows, actions] = verdicts[_RULE_OF_PRESET]
 
-    def _facts(
-        self, live: dict[str, Indices], rows: Indices, numbers: dict[str, Indices]
-    ) -> Facts:
-        return Facts(
-            **{name: live[name] for name in FACT_COLUMNS},
-            request=numbers["request"][rows],
-            overflows=numbers["overflows"][rows],
-            latest_user_rank=numbers["latest_user_rank"][rows],
-            room=_NO_ROOM_LIMIT,  # room changes with every edit; `_finish_mask` applies it
-        )
-
-    def _encode_archive(self, rows: Indices, numbers: dict[str, Indices]) -> None:
-        row_of, slot = np.nonzero(self.archive_index[rows] >= 0)
-        if not len(slot):
-            return
-        r = rows[row_of]
-        index = self.archive_index[r, slot]
-        live = {name: self.batch.arrays[name][r, index] for name in _GATHERED}
-        facts = self._facts(live, r, numbers)
-        request = facts.request
-        put = self.archive
-        put[r, slot, _A["age"]] = np.log1p(request - live["arrival"]) / AGE_SCALE
-        put[r, slot, _A["archived_age"]] = (
-            np.log1p(np.maximum(0, request - live["edited"])) / AGE_SCALE
-        )
-        put[r, slot, _A["references"]] = np.log1p(live["references"]) / 4
-        put[r, slot, _A["reference_recency"]] = _recency(
-            live["references"] > 0, request, live["referenced"]
-        )
-        put[r, slot, _A["superseded"]] = live["superseded"]
-        put[r, slot, _A["reloads"]] = np.log1p(live["reloads"]) / 3
-        put[r, slot, _A["covered"]] = live["covered"] >= 0
-        for q, preset in enumerate(ARCHIVE_PRESETS):
-            start = self.codec.archive_start + q * self.codec.archive_slots
-            self._legal[r, start + slot] = legal_facts(preset.rule, facts)
+    def _encode_archive(
+        self, rows: Indices, slots: Indices, index: Indices, numbers: dict[str, Indices]
+    ) -> None:
+        """Encodes (row, archive slot) pairs: features and legality."""
+        live = Live(self.batch, rows, index, numbers)
+        features = self._statics.archive[rows, index]
+        live.write_archive_features(features)
+        self.archive[rows, slots] = features
+        presets = np.arange(len(ARCHIVE_PRESETS))[:, None]
+        actions = self.codec.archive_start + presets * self.codec.archive_slots + slots
+        self._legal[rows, actions] = live.verdicts(_ARCHIVE_RULES)
 
     # ---- whole rows --------------------------------------------------------------------------
 
-    def _row_numbers(self, contexts: Sequence[Context]) -> dict[str, Indices]:
+    def _row_numbers(
+        self, contexts: Sequence[Context], logs: Sequence[EditLog], steps: Sequence[int]
+    ) -> dict[str, Indices]:
         numbers = np.array(
             [
-                (
-                    c.total, c.prefix_tokens, c.budget.input_limit, c.budget.threshold_tokens,
-                    c.budget.reserved_output_tokens, c.arrived_tokens, c.request, c.length,
-                    c.break_at, c.sent_length, c.cold, c.in_tool_loop, c.latest_user_rank,
-                )
-                for c in contexts
+                (c.total, c.length, c.break_at, c.sent_length, log.recent, step)
+                for c, log, step in zip(contexts, logs, steps, strict=True)
             ],
             np.int64,
-        )  # fmt: skip
-        rows = dict(zip(_ROW_NUMBERS, numbers.T, strict=True))
+        )
+        rows = dict(zip(_STEP_NUMBERS, numbers.T, strict=True))
+        rows.update(zip(_REQUEST_NUMBERS, self._requests.T, strict=True))
+        arrays, every = self.batch.arrays, np.arange(len(numbers))
         rows["used"] = rows["total"] + rows["prefix"]
         rows["overflows"] = rows["used"] > rows["limit"]
         rows["room"] = rows["limit"] - rows["used"]
+        user = rows["latest_user"]
+        rows["latest_user_rank"] = np.where(user >= 0, arrays["rank"][every, user], -1)
+        last = arrays["order"][every, rows["length"] - 1]
+        loop = self._statics.tool[every, last] | (arrays["kind"][every, last] == Kind.COPY)
+        rows["loop"] = loop & (rows["length"] > 0)
         return rows
 
     def _finish_slots(self, rows: dict[str, Indices]) -> None:
-        behind = self._size.sum(axis=1, keepdims=True) - np.cumsum(self._size, axis=1)
-        behind = behind + self._unlisted_behind
-        mask = self.segment_mask
-        self.segments[:, :, _S["tokens_behind"]] = np.log1p(behind) / TOKEN_SCALE * mask
+        """Computes what an edit anywhere in a row may change about all its slots."""
+        width = int(self._used.max())
+        mask, size = self.segment_mask[:, :width] != 0, self._size[:, :width]
+        behind = size.sum(axis=1, keepdims=True) - np.cumsum(size, axis=1)
+        behind += self._unlisted_behind[:, :width]
+        self.segments[:, :width, _S["tokens_behind"]] = log_tokens(behind) * mask
+        start = np.arange(len(mask))[:, None] * self.batch.capacity
+        rank = self.batch.arrays["rank"].take(start + self.slot_index[:, :width])
         length = np.maximum(rows["length"], 1)[:, None]
-        self.segments[:, :, _S["position"]] = self._rank / length * mask
+        self.segments[:, :width, _S["position"]] = np.where(mask, rank / length, 0)
         pending = rows["break"] < rows["sent_length"]
-        behind_break = (self._rank >= rows["break"][:, None]) & pending[:, None] & (mask != 0)
-        self.segments[:, :, _S["behind_break"]] = behind_break
+        behind_break = (rank >= rows["break"][:, None]) & pending[:, None] & mask
+        self.segments[:, :width, _S["behind_break"]] = behind_break
+        due = self._due[:, :width]
         state = self.state
         state[:, _G["pending_break"]] = pending
-        broken = np.where(behind_break, self._size, 0).sum(axis=1)
-        state[:, _G["break_tokens_behind"]] = np.log1p(broken) / TOKEN_SCALE
-        state[:, _G["due_tokens"]] = np.log1p(self._due.sum(axis=1)) / TOKEN_SCALE
-        due_behind = np.where(behind_break, self._due, 0).sum(axis=1)
-        state[:, _G["due_behind_break_tokens"]] = np.log1p(due_behind) / TOKEN_SCALE
+        state[:, _G["break_tokens_behind"]] = log_tokens((size * behind_break).sum(axis=1))
+        state[:, _G["due_tokens"]] = log_tokens(due.sum(axis=1))
+        state[:, _G["due_behind_break_tokens"]] = log_tokens((due * behind_break).sum(axis=1))
 
-    def _finish_state(
-        self, rows: dict[str, Indices], logs: Sequence[EditLog], steps: Indices
-    ) -> None:
+    def _finish_state(self, rows: dict[str, Indices]) -> None:
         state = self.state
         state[:, _G["used"]] = np.minimum(2.0, rows["used"] / rows["limit"])
         for name, value in (
@@ -357,23 +342,20 @@ class ObservationEncoder:
             ("reserved_tokens", rows["reserved"]),
             ("prefix_tokens", rows["prefix"]),
             ("arrived_tokens", rows["arrived"]),
-            ("unlisted_tokens", self._unlisted[:, 1]),
         ):
-            state[:, _G[name]] = np.log1p(value) / TOKEN_SCALE
+            state[:, _G[name]] = log_tokens(value)
         state[:, _G["threshold"]] = rows["threshold"] / rows["limit"]
         state[:, _G["pressure"]] = rows["used"] > rows["threshold"]
         state[:, _G["overflow"]] = rows["overflows"]
-        state[:, _G["request"]] = np.log1p(rows["request"]) / AGE_SCALE
-        state[:, _G["step"]] = steps / self.max_edits
-        state[:, _G["unlisted"]] = np.log1p(self._unlisted[:, 0]) / 6
+        state[:, _G["request"]] = log_age(rows["request"])
+        state[:, _G["step"]] = rows["step"] / self.max_edits
+        state[:, _G["unlisted"]] = log_unlisted(self._unlisted[:, 0])
+        state[:, _G["unlisted_tokens"]] = log_unlisted_tokens(self._unlisted[:, 1])
         state[:, _G["cold"]] = rows["cold"]
         state[:, _G["in_tool_loop"]] = rows["loop"]
+        recent = rows["recent"][:, None] >> _RECENT_SHIFTS & (1 << RECENT_BITS) - 1
         first = _G["last_op_0"]
-        for row, log in enumerate(logs):
-            ops = log.last_ops(_LAST_OPS)
-            state[row, first : first + _LAST_OPS] = [op / 6 for op in ops] + [-1.0] * (
-                _LAST_OPS - len(ops)
-            )
+        state[:, first : first + RECENT_OPS] = np.where(recent > 0, (recent - 1) / 6, -1.0)
 
     def _finish_mask(self, room: Indices) -> None:
         """The mask of legal actions, less the reloads that no longer fit."""
@@ -388,25 +370,31 @@ class ObservationEncoder:
             mask[:, self.codec.archive_start :] &= np.tile(fits, len(ARCHIVE_PRESETS))
 
 
-def _recency(happened: NDArray[np.bool_], request: Indices, when: Indices) -> Floats:
-    """Returns 1 / (1 + requests since), and 0 for what never happened."""
-    since = np.maximum(0, request - when).astype(np.float32)
-    return np.where(happened, 1 / (1 + since), 0).astype(np.float32)
+def _pairs(
+    whole: NDArray[np.bool_], held: Indices, rows: Indices, index: Indices, slots: Indices
+) -> tuple[Indices, Indices, Indices]:
+    """Returns row, slot and segment of all slots of whole rows, and of what is shown of the rest.
+
+    `whole` (B,) says which rows, and `held` (B, S) is what their slots hold. The rest is given by
+    `rows`, `index` and `slots`, (n,) each, with slot -1 where a segment has none.
+    """
+    shown = slots >= 0
+    pairs = zip(_occupied(np.flatnonzero(whole), held), (rows, slots, index), strict=True)
+    first, second, third = (np.concatenate([a, b[shown]]) for a, b in pairs)
+    return first, second, third
 
 
-_SLOT_COLUMNS = ("order", "form", "size", "pinned", "kind", "edited")
-_ROW_NUMBERS = (
-    "total", "prefix", "limit", "threshold", "reserved", "arrived", "request", "length", "break",
-    "sent_length", "cold", "loop", "latest_user_rank",
+def _occupied(rows: Indices, held: Indices) -> tuple[Indices, Indices, Indices]:
+    """Returns row, slot and segment of every slot of some rows that is not empty."""
+    index = held[rows]
+    row_of, slot = np.nonzero(index >= 0)
+    return rows[row_of], slot, index[row_of, slot]
+
+
+_STEP_NUMBERS = ("total", "length", "break", "sent_length", "recent", "step")
+_REQUEST_NUMBERS = (
+    "prefix", "limit", "threshold", "reserved", "arrived", "request", "cold", "latest_user",
 )  # fmt: skip
-_GATHERED = tuple(
-    dict.fromkeys(
-        (*FACT_COLUMNS, "stub", "arrival", "reloads", "references", "referenced", "superseded", "locked")
-    )
-)
-_LIVE_BLOCK = (
-    "sent", "pinned", "marked", "wait", "references", "reference_recency", "superseded", "reloads",
-    "edit_recency", "settled", "locked",
-)  # fmt: skip
-_FIRST_LIVE = _S["size"]
-_FIRST_LIVE_BLOCK, _LAST_LIVE = _S["sent"], _S["locked"] + 1
+"""These change with a request only, so a refresh reads them."""
+
+_RECENT_SHIFTS = RECENT_BITS * np.arange(RECENT_OPS)

@@ -9,30 +9,41 @@ from contextpilot.core.segment import Form, Kind
 
 Indices = NDArray[np.integer]
 
+_NEVER_LAST = 1 << 30
 
-def context_slots(order: Indices, form: Indices, size: Indices, pinned: Indices, slots: int) -> Indices:
-    """Returns the segment indices that get a context slot, in context order.
 
-    Args:
-        order: (n,) segment index by position.
-        form, size, pinned: (N,) columns by segment index.
-        slots: how many there are; pinned segments go first when some must do without.
+def listed_positions(
+    order: Indices, form: Indices, size: Indices, pinned: Indices, slots: int
+) -> NDArray[np.bool_]:
+    """Returns which positions of each row get a context slot, (R, L) bool.
+
+    All arrays are (R, L): `order` has the segment index by position, -1 behind a row's end, and
+    the others are of the segments in that order. Where there are too many for the slots, pinned
+    segments go first, since nothing can be done to them.
     """
-    candidates = order[form[order] != Form.ABSENT]
-    if len(candidates) <= slots:
-        return candidates
-    worth = np.where(pinned[candidates] != 0, 0, size[candidates])
-    # Stable, so that equal sizes always give the same slots.
-    largest = np.argsort(-worth, kind="stable")[:slots]
-    return candidates[np.sort(largest)]
+    listed: NDArray[np.bool_] = (form != Form.ABSENT) & (order >= 0)
+    for row in np.flatnonzero(listed.sum(axis=1) > slots):
+        candidates = np.flatnonzero(listed[row])
+        worth = np.where(pinned[row, candidates] != 0, 0, size[row, candidates])
+        # Stable, so that equal sizes always give the same slots.
+        largest = np.argsort(-worth, kind="stable")[:slots]
+        listed[row] = False
+        listed[row, candidates[largest]] = True
+    return listed
 
 
-def archive_slots(
+def archived_positions(
     order: Indices, form: Indices, kind: Indices, edited: Indices, slots: int
-) -> Indices:
-    """Returns the indices of the originals that left last, the latest first."""
-    gone = order[
-        (form[order] == Form.ABSENT) & (kind[order] != Kind.COPY) & (kind[order] != Kind.SUMMARY)
-    ]
-    latest = np.argsort(-edited[gone].astype(np.int32), kind="stable")[:slots]
-    return gone[latest]
+) -> tuple[Indices, Indices]:
+    """Returns the positions of the originals that left last, the latest first, and how many.
+
+    The arrays are as in `listed_positions`.
+
+    Returns:
+        (R, slots) or narrower positions, of which the first `count` (R,) of each row count.
+    """
+    gone = (
+        (form == Form.ABSENT) & (order >= 0) & (kind != Kind.COPY) & (kind != Kind.SUMMARY)
+    )  # fmt: skip
+    latest = np.argsort(np.where(gone, -edited, _NEVER_LAST), axis=1, kind="stable")[:, :slots]
+    return latest, np.minimum(gone.sum(axis=1), slots)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 TEXT_VOCABULARY = 8192
 """Bucket 0 is padding."""
@@ -21,7 +25,16 @@ def text_tokens(text: str, length: int) -> tuple[int, ...]:
     if len(words) > length or len(text) > 2 * _HEAD_CHARS:
         tail = length // 4
         words = words[: length - tail] + _WORD.findall(text[-_TAIL_CHARS:])[-tail:]
-    return tuple(
-        1 + zlib.crc32(word.lower().encode("utf-8", "surrogatepass")) % (TEXT_VOCABULARY - 1)
-        for word in words[:length]
-    ) + (0,) * max(0, length - len(words))
+    buckets = tuple(map(_bucket, words[:length]))
+    return buckets + (0,) * (length - len(buckets))
+
+
+@lru_cache(maxsize=1 << 15)
+def _bucket(word: str) -> int:
+    return 1 + zlib.crc32(word.lower().encode("utf-8", "surrogatepass")) % (TEXT_VOCABULARY - 1)
+
+
+@lru_cache(maxsize=1 << 12)
+def goal_tokens(goal: str) -> NDArray[np.int16]:
+    """Returns the text tokens of a goal, (Tg,)."""
+    return np.array(text_tokens(goal, GOAL_TEXT_TOKENS), np.int16)

@@ -57,6 +57,7 @@ class ClearOldResults:
         keep_last: the latest N results stay whatever their age.
         trigger: share of the input limit below which nothing happens.
         calls: fold long call arguments too.
+        everything: fold whatever may be folded: documents and user texts as well as results.
     """
 
     older_than: int = 3
@@ -65,6 +66,7 @@ class ClearOldResults:
     keep_last: int = 0
     trigger: float = 0.0
     calls: bool = False
+    everything: bool = False
     name: str = "clear_old_results"
 
     def reset(self, seed: int) -> None:
@@ -91,6 +93,8 @@ class ClearOldResults:
         if self.keep_last:
             results = np.nonzero(clearable & observation.visible)[0]
             clearable[results[-self.keep_last :]] = False
+        if self.everything:
+            clearable |= kinds != Kind.TURN
         if self.calls:
             clearable |= kinds == Kind.TURN
         due: NDArray[np.bool_] = (

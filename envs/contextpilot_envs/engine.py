@@ -24,7 +24,6 @@ from contextpilot_envs.simulator.episode import Episode, EpisodeSnapshot
 from contextpilot_envs.simulator.prepared import PreparedTask
 from contextpilot_envs.tasks.base import TaskSource
 
-_MOVES_ORDER = (Op.REORDER, Op.RELOAD, Op.SUMMARIZE)
 _CACHED_TASKS = 512
 
 INVALID_PRICE = 0.01
@@ -156,10 +155,7 @@ class Engine:
             slots = self.encoder.archive_index if action.archived else self.encoder.slot_index
             edit = to_edit(episode.context, action, int(slots[row, action.slot]))
             record = episode.commit(edit)
-            if record.op in _MOVES_ORDER:  # ranks behind it have moved
-                self.encoder.update(row, ())
-            elif record.changes:
-                self.encoder.update(row, [change.index for change in record.changes])
+            self.encoder.update(row, [change.index for change in record.changes])
         state.step += 1
         if action.op == Op.KEEP or state.step >= self.simulator.max_edits:
             reward += self.send(row)

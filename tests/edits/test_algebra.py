@@ -6,7 +6,7 @@ from hypothesis import given
 from strategies import engines, examples, played, seeds
 from tiny_tasks import edit_of, engine_of, mixed_task
 
-from contextpilot.core.columns import COLUMN_TYPES, NEVER
+from contextpilot.core.columns import COLUMN_DEFAULTS, NEVER
 from contextpilot.core.context import Context
 from contextpilot.core.edit import EditRecord, Op, Outcome
 from contextpilot.core.segment import Form, Kind
@@ -20,7 +20,7 @@ from contextpilot_envs.simulator.episode import Episode
 def everything(context: Context) -> dict[str, object]:
     """All that is known of a context, text included, but for what was sent when."""
     count = len(context.entries)
-    columns = {name: getattr(context.columns, name)[:count].tolist() for name in COLUMN_TYPES}
+    columns = {name: getattr(context.columns, name)[:count].tolist() for name in COLUMN_DEFAULTS}
     for i in range(count):
         if columns["rank"][i] < 0:  # not arrived: whatever an earlier episode left there
             for name in columns.keys() - {"order"}:

@@ -19,7 +19,7 @@ def lower_bound(prepared: PreparedTask) -> float:
     needs, horizon = needs_of(prepared), task.requests
     # Below the minimum prefix every token costs `input`, which is never less than these two.
     rent, write = min(prices.cached_read, prices.input), min(prices.cache_write, prices.input)
-    bill = prices.output * sum(task.output_tokens)
+    bill = prices.output * sum(prepared.output_tokens)
     bill += prepared.prefix_tokens * (write + rent * (horizon - 1))
     for i, entry in enumerate(prepared.entries):
         arrival = task.arrivals[i]

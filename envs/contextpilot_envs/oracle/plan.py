@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from contextpilot.core.segment import Form
+from contextpilot.core.segment import Form, Kind
 from contextpilot_envs.oracle.needs import Needs, last_need, needs_of
 from contextpilot_envs.simulator.prepared import PreparedTask
 
@@ -59,6 +59,10 @@ class Plan:
 class PlanModel:
     """Everything about a task that planning needs, as arrays, and the price of a plan.
 
+    Args:
+        prepared: the task.
+        results_only: plan nothing but folds of tool results, as clearing rules do.
+
     Attributes:
         needs: who holds what until when.
         full, sizes: (N,) and (3, N) tokens in full and in each of FORMS.
@@ -67,7 +71,7 @@ class PlanModel:
         leaders: (N,) leader of each segment's exchange.
     """
 
-    def __init__(self, prepared: PreparedTask) -> None:
+    def __init__(self, prepared: PreparedTask, *, results_only: bool = False) -> None:
         task, entries = prepared.task, prepared.entries
         self.prepared, self.needs = prepared, needs_of(prepared)
         self.horizon = task.requests
@@ -79,8 +83,11 @@ class PlanModel:
         self.ready = np.full((len(FORMS), self.count), self.horizon, np.int64)
         self.extra = np.zeros((len(FORMS), self.count))
         for i in range(self.count):
-            self._variants(i)
-        self.drop_ready = self._drop_ready()
+            if not results_only or entries[i].segment.kind == Kind.RESULT:
+                self._variants(i)
+        self.drop_ready = (
+            np.full(self.count, self.horizon, np.int64) if results_only else self._drop_ready()
+        )
         self.cumulated = np.concatenate([[0.0], np.cumsum(self.full)])
         self._arriving = np.bincount(
             self.arrival, weights=self.full, minlength=self.horizon + 1
@@ -88,7 +95,7 @@ class PlanModel:
         self.limit = prepared.budget.input_limit
         prices = prepared.config.price_table
         self.prices = prices
-        self._outputs = prices.output * sum(task.output_tokens)
+        self._outputs = prices.output * sum(prepared.output_tokens)
         self._cold = np.zeros(self.horizon, bool)
         self._cold[[t for t in task.cold_requests if t < self.horizon]] = True
         self._positions = np.arange(self.count, dtype=np.float64)

@@ -18,7 +18,7 @@ from contextpilot.core.invariants import is_legal
 from contextpilot.core.segment import Form
 from contextpilot.edits.codec import summary_limit
 from contextpilot_envs.engine import Engine
-from contextpilot_envs.oracle.plan import Plan, PlanModel
+from contextpilot_envs.oracle.plan import EDITS_PER_REQUEST, Plan, PlanModel
 from contextpilot_envs.oracle.search import best_plans
 from contextpilot_envs.simulator.episode import Episode
 from contextpilot_envs.simulator.facing import holder
@@ -45,15 +45,16 @@ _LEAVING = (
 
 def steps_at(episode: Episode, plan: Plan) -> Iterator[Step]:
     """Yields what is to be done before the present request and is not done yet, best first."""
-    yield from _planned(episode, plan)
     context = episode.context
     needed = tuple(_needed_now(episode))
-    room = context.budget.input_limit - context.used_tokens
-    missing = sum(context.entries[i].full_tokens for i in needed)
-    if room < missing or room < 0:
-        yield from _room_makers(episode, needed)
-    if context.overflows:
+    lacking = sum(context.entries[i].full_tokens for i in needed)
+    lacking -= context.budget.input_limit - context.used_tokens
+    if context.overflows:  # first what helps most: a request allows few edits
+        yield from _room_makers(episode, needed, lacking)
         return
+    yield from _planned(episode, plan)
+    if lacking > 0:
+        yield from _room_makers(episode, needed, lacking)
     for i in needed:
         yield Step(Op.RELOAD, "at_end", i, "reload_at_end")
 
@@ -104,23 +105,28 @@ def _needed_now(episode: Episode) -> Iterator[int]:
             yield chosen
 
 
-def _room_makers(episode: Episode, needed: tuple[int, ...]) -> Iterator[Step]:
-    """Yields folds, then drops, of what is needed last (Belady, 1966), the largest first."""
+def _room_makers(episode: Episode, needed: tuple[int, ...], lacking: int) -> Iterator[Step]:
+    """Yields folds, then drops, of what is needed last (Belady, 1966), the largest first.
+
+    A request allows few edits, so what would hardly help is passed over at first. Where not all
+    that is needed now fits, it goes too: a miss is cheaper than a refusal.
+    """
     context = episode.context
-    now, later = context.request, _next_need(episode)
-    shown = [
-        i for i in context.visible() if not context.columns.pinned[i] and i not in needed
-    ]  # fmt: skip
-    shown.sort(key=lambda i: (-later.get(i, 1 << 20), -context.columns.size[i]))
-    for i in shown:
-        if later.get(i) != now:
-            yield Step(Op.FOLD, "stub", i, "fold")
-    for i in shown:
-        group = context.group(i)
-        if all(later.get(j) != now for j in group):
-            yield Step(Op.DROP, "this", i, "drop")
-    if context.overflows:  # not everything that is needed fits: a miss is cheaper than a refusal
+    c, now, later = context.columns, context.request, _next_need(episode)
+    shown = [i for i in context.visible() if not c.pinned[i] and i not in needed]
+    shown.sort(key=lambda i: (-later.get(i, 1 << 20), -c.size[i]))
+    worth = lacking / EDITS_PER_REQUEST
+    for least in (worth, 0.0):
         for i in shown:
+            if later.get(i) != now and c.size[i] - c.stub[i] > least:
+                yield Step(Op.FOLD, "stub", i, "fold")
+        for i in shown:
+            group = context.group(i)
+            free = sum(c.size[j] for j in group)
+            if free > least and all(later.get(j) != now for j in group):
+                yield Step(Op.DROP, "this", i, "drop")
+    if context.overflows:
+        for i in sorted(shown, key=lambda i: -c.size[i]):
             yield Step(Op.FOLD, "stub", i, "fold")
 
 

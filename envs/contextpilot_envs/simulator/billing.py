@@ -48,7 +48,13 @@ def prefix_rate(prices: Prices, tokens: int, *, warm: bool) -> float:
     return prices.cached_read if warm else prices.cache_write
 
 
-def raw_bill(task: Task, entries: Sequence[Interned], prices: Prices, prefix_tokens: int) -> RawBill:
+def raw_bill(
+    task: Task,
+    entries: Sequence[Interned],
+    prices: Prices,
+    prefix_tokens: int,
+    output_tokens: Sequence[int],
+) -> RawBill:
     """Returns what the task costs as it was recorded."""
     arriving = [0] * task.requests
     for arrival, entry in zip(task.arrivals, entries, strict=False):
@@ -61,7 +67,7 @@ def raw_bill(task: Task, entries: Sequence[Interned], prices: Prices, prefix_tok
         total += arriving[t]
         cached = 0 if t in cold else previous
         price = request_price(prices, cached, total, previous)
-        requests.append(price + prices.output * task.output_tokens[t])
+        requests.append(price + prices.output * output_tokens[t])
         tokens.append(total)
         warm = cached > 0 and previous >= prices.minimum_prefix_tokens
         of_prefix += prefix_tokens * prefix_rate(prices, total, warm=warm)

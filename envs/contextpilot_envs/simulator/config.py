@@ -54,6 +54,7 @@ class SimulatorConfig:
         miss_price_requests: a silent miss costs the raw price of this many requests.
         task_weight: subtracted from the objective when the task fails.
         bill_prefix: whether system prompt and tool schemas are part of the bill.
+        bill_output: whether the agent's turns, which no edit changes, are part of the bill.
     """
 
     max_context_tokens: int | None = None
@@ -70,6 +71,7 @@ class SimulatorConfig:
     miss_price_requests: float = 5.0
     task_weight: float = 2.0
     bill_prefix: bool = True
+    bill_output: bool = True
     price_table: Prices = field(init=False, repr=False)
     notice_table: Notice = field(init=False, repr=False)
 

@@ -145,7 +145,7 @@ class Episode:
         if context.overflows:
             return self._refuse(summarized)
         price = self._price(tokens)
-        output = prepared.task.output_tokens[request] * prepared.config.price_table.output
+        output = prepared.output_tokens[request] * prepared.config.price_table.output
         tally.request_tokens += tokens
         tally.peak_tokens = max(tally.peak_tokens, tokens)
         tally.latency_seconds += prepared.config.price_table.latency_seconds
@@ -299,13 +299,13 @@ class Episode:
         )
 
     def _remover(self, index: int) -> tuple[str, int]:
-        """Returns which edit hid a segment last, and before which request; "reader": none did."""
+        """Returns which edit hid a segment last, and before which request; "none": no edit did."""
         for record in reversed(list(self.log)):
             if record.op in _NATIVE_REMOVERS and self.log.is_live(record):
                 for change in record.changes:
                     if change.index == index and change.form[1] != Form.FULL:
                         return record.op.name.lower(), record.request
-        return "reader", -1
+        return "none", -1
 
     def _seen_instead(self, index: int) -> str:
         form = self.context.columns.form[index]

@@ -78,16 +78,13 @@ def need_of(prepared: PreparedTask, context: Context, fact: KeyFact, query: str)
     """
     c = context.columns
     known = [i for i in fact.segments if c.rank[i] >= 0]
-    source = known[-1] if known else fact.segments[-1]
+    folded = [i for i in known if c.form[i] in (Form.STUB, Form.OUTLINE)]
+    summarized = [i for i in known if c.form[i] == Form.SUMMARY or summary_over(context, i) >= 0]
+    seen = "stub" if folded else "summary" if summarized else "nothing"
     if any(c.rank[i] >= 0 and c.form[i] == _FULL for i in fact.stale_segments):
-        return Need(source, "stale", fact.value, fact.kind, query)
-    for i in known:
-        if c.form[i] in (Form.STUB, Form.OUTLINE):
-            return Need(i, "stub", fact.value, fact.kind, query)
-    for i in known:
-        if c.form[i] == Form.SUMMARY or summary_over(context, i) >= 0:
-            return Need(i, "summary", fact.value, fact.kind, query)
-    return Need(source, "nothing", fact.value, fact.kind, query)
+        seen = "stale"
+    source = (folded or summarized or known[-1:] or fact.segments[-1:])[0]
+    return Need(source, seen, fact.value, fact.kind, query)
 
 
 def summary_over(context: Context, index: int) -> int:
@@ -110,13 +107,12 @@ def unread_results(context: Context) -> Iterable[int]:
 def locate(prepared: PreparedTask, context: Context, need: Need) -> int:
     """Returns the segment that the agent fetches for a need; -1 where its search fails.
 
-    A stub is fetched by its id. A summary names the ids that it stands for, so the search is
-    among these; otherwise it is among everything that is not visible.
+    What is shown in any form is fetched by its id. A summary of several names the ids that it
+    stands for, so the search is among these; otherwise it is among everything that is not visible.
+    Finding a call is finding its results.
     """
-    if need.seen == "stub":
-        return need.source
     c = context.columns
-    if c.form[need.source] == Form.SUMMARY:
+    if c.form[need.source]:
         return need.source
     covering = summary_over(context, need.source)
     native = len(prepared.entries)
@@ -131,6 +127,6 @@ def locate(prepared: PreparedTask, context: Context, need: Need) -> int:
     if not found:
         return -1
     best = found[0][0]
-    if best == need.source:
-        return best
+    if prepared.entries[best].leader == prepared.entries[need.source].leader:
+        return need.source
     return best if need.value and need.value in context.entries[best].segment.text else -1

@@ -35,6 +35,7 @@ class PreparedTask:
         raw: the bill without any edit.
         budget: limits in tokens.
         prefix_tokens: fixed prefix that counts and is billed.
+        output_tokens: per request, what the agent's turn costs as output.
         memo: what others have computed of the task (the oracle's plans) and want to keep with it.
     """
 
@@ -62,7 +63,10 @@ class PreparedTask:
                     )
             faced[demand.request].append(demand)
         self.demands: Sequence[Sequence[Demand]] = faced
-        self.raw: RawBill = raw_bill(task, self.entries, config.price_table, self.prefix_tokens)
+        self.output_tokens = task.output_tokens if config.bill_output else (0,) * task.requests
+        self.raw: RawBill = raw_bill(
+            task, self.entries, config.price_table, self.prefix_tokens, self.output_tokens
+        )
         self.budget = self._budget()
         self.cold = frozenset(task.cold_requests)
         self.memo: dict[str, Any] = {}
@@ -98,11 +102,11 @@ class PreparedTask:
         entry = self.entries[index]
         limit = summary_limit(entry.full_tokens, self.budget.summarize_max_tokens)
         text = self.services.summarize([entry.segment], limit)
-        tokens = self.services.count(text)
+        tokens = self.services.shown_tokens(text)
         entry.set_summary(text, tokens)
         prices = self.config.price_table
         read = self.services.count(entry.segment.text)
-        return tokens, prices.input * read + prices.output * tokens
+        return tokens, prices.input * read + prices.output * self.services.count(text)
 
     def _budget(self) -> TokenBudget:
         config = self.config

@@ -8,8 +8,9 @@ from hashlib import blake2b
 from itertools import count
 from random import Random
 
-from contextpilot.errors import ConfigurationError, UnknownTaskError, did_you_mean
+from contextpilot.errors import ConfigurationError, UnknownTaskError
 from contextpilot_envs.tasks.base import Demand, KeyFact, Task
+from contextpilot_envs.tasks.splits import SPLITS, check_split
 from contextpilot_envs.tasks.synthetic.chat import CHAT
 from contextpilot_envs.tasks.synthetic.compose import write_papers
 from contextpilot_envs.tasks.synthetic.config import SyntheticConfig
@@ -25,7 +26,6 @@ from contextpilot_envs.tasks.synthetic.words import Words
 from contextpilot_envs.tasks.synthetic.world import Fact, make_world
 
 _FAMILIES = {family.name: family for family in (DOCQA, TOOLS, CHAT, LOGS, RESTOCK)}
-_SPLITS = {"train": 0, "validation": 1}
 _NUMBER = re.compile(r"\d{6}")
 
 
@@ -55,13 +55,9 @@ class SyntheticSource:
         """Returns the task ids of "train" or "validation".
 
         Raises:
-            UnknownTaskError: when there is no such split.
+            ConfigurationError: when there is no such split.
         """
-        if split not in _SPLITS:
-            raise UnknownTaskError(
-                f"There is no split {split!r} in {self.name!r}.{did_you_mean(split, _SPLITS)}"
-            )
-        first = _SPLITS[split]
+        first = SPLITS.index(check_split(split))
         return [f"{self.name}/{first + 2 * index:06d}" for index in range(self._tasks_per_split)]
 
     def load(self, task_id: str) -> Task:

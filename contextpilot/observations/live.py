@@ -1,0 +1,103 @@
+"""What changes about segments: features and legality of many (row, segment) pairs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contextpilot.core.columns import COLUMN_DEFAULTS
+from contextpilot.core.invariants import FACT_COLUMNS, INVARIANTS, LEGAL, Facts
+from contextpilot.core.segment import Form
+from contextpilot.observations.batch import ColumnBatch
+from contextpilot.observations.features import ARCHIVE_INDEX, SEGMENT_INDEX
+from contextpilot.observations.scales import (
+    log_age,
+    log_references,
+    log_reloads,
+    log_tokens,
+    recency,
+)
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.integer]
+
+_S, _A = SEGMENT_INDEX, ARCHIVE_INDEX
+_NO_ROOM_LIMIT = 1 << 30
+"""Room changes with every edit, so the encoder applies it to all rows at once."""
+_CONTEXT_NUMBERS = ("request", "overflows", "latest_user_rank")
+_COLUMNS = tuple(name for name in COLUMN_DEFAULTS if name != "order")
+_FORM_FULL = _S["form_full"]
+
+
+class Live:
+    """The columns of n (row, segment) pairs, read at once.
+
+    Attributes:
+        columns: (n,) int32 each, by name.
+        facts: the same for the invariants.
+    """
+
+    __slots__ = ("columns", "facts")
+
+    def __init__(
+        self, batch: ColumnBatch, rows: Indices, index: Indices, numbers: dict[str, Indices]
+    ) -> None:
+        """Reads the pairs (rows, index), (n,) each, with `numbers` (B,) of their contexts."""
+        count = len(_COLUMNS)
+        flat = batch.table.reshape(len(batch.table), -1)[:count]
+        values = flat.take(rows * batch.capacity + index, axis=1)
+        self.columns = dict(zip(_COLUMNS, values, strict=True))
+        of_context: list[Any] = [numbers[name].take(rows) for name in _CONTEXT_NUMBERS]
+        columns: list[Any] = [self.columns[name] for name in FACT_COLUMNS]
+        self.facts = Facts(*columns, *of_context, _NO_ROOM_LIMIT)
+
+    def verdicts(self, rules: Sequence[str]) -> NDArray[np.bool_]:
+        """Returns where every invariant of a rule holds, (rules, n)."""
+        facts, n = self.facts, len(self.columns["form"])
+        holds = np.empty((len(INVARIANTS), n), bool)
+        for k, invariant in enumerate(INVARIANTS):
+            holds[k] = invariant(facts)
+        # Eight invariants a byte: a rule is a few bytes that must be there.
+        found = np.packbits(holds, axis=0)
+        needed = _NEEDED[[_RULES.index(rule) for rule in rules]][:, :, None]
+        verdict: NDArray[np.bool_] = ((found & needed) == needed).all(axis=1)
+        return verdict
+
+    def write_features(self, out: Floats) -> None:
+        """Fills the live columns of (n, F) segment features whose constant ones are there."""
+        live, request = self.columns, self.facts.request
+        form, mark, references = live["form"], live["mark"], live["references"]
+        out[:, _S["size"]] = log_tokens(live["size"])
+        out[:, _S["age"]] = log_age(request - live["arrival"])
+        for name in ("sent", "pinned", "superseded", "settled", "locked"):
+            out[:, _S[name]] = live[name]
+        out[:, _S["marked"]] = mark >= 0
+        out[:, _S["wait"]] = (mark - request).clip(0, 8) / 8
+        out[:, _S["references"]] = log_references(references)
+        out[:, _S["reference_recency"]] = recency(references > 0, request - live["referenced"])
+        out[:, _S["reloads"]] = log_reloads(live["reloads"])
+        edited = live["edited"]
+        out[:, _S["edit_recency"]] = recency(edited >= 0, request - edited)
+        out[:, _FORM_FULL : _FORM_FULL + len(_FORM_ROWS[0])] = _FORM_ROWS.take(form, axis=0)
+
+    def write_archive_features(self, out: Floats) -> None:
+        """Fills the live columns of (n, Fa) archive features whose constant ones are there."""
+        live, request = self.columns, self.facts.request
+        references = live["references"]
+        out[:, _A["age"]] = log_age(request - live["arrival"])
+        out[:, _A["archived_age"]] = log_age(np.maximum(0, request - live["edited"]))
+        out[:, _A["references"]] = log_references(references)
+        out[:, _A["reference_recency"]] = recency(references > 0, request - live["referenced"])
+        out[:, _A["superseded"]] = live["superseded"]
+        out[:, _A["reloads"]] = log_reloads(live["reloads"])
+        out[:, _A["covered"]] = live["covered"] >= 0
+
+
+_FORM_ROWS = np.eye(len(Form), dtype=np.float32)[:, 1:]
+_RULES = tuple(LEGAL)
+_NEEDED = np.packbits(
+    np.array([[invariant in LEGAL[rule] for invariant in INVARIANTS] for rule in _RULES]), axis=1
+)
