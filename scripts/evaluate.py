@@ -24,7 +24,10 @@ from contextpilot.evaluation.terminal import print_report
 from contextpilot.policies.catalog import best_rule, policy_spec
 from contextpilot_envs.evaluation_engine import EngineSpec, make_oracle
 from contextpilot_envs.simulator.config import SimulatorConfig
+from contextpilot_envs.tasks.catalog import REPLAYS
+from contextpilot_envs.tasks.replay_source import ReplaySource
 
+SHOWN_SKIPPED = 5
 RECORDED = ("claude_code", "codex", "oh_my_pi", "tau_bench")
 
 
@@ -32,6 +35,8 @@ def main(config: EvaluateConfig) -> None:
     """Composes the settings, plays them, writes and prints the report."""
     data = config.data or os.environ.get("CONTEXTPILOT_DATA")
     sources = config.sources or [*GENERATED, *(RECORDED if data else ("sample",))]
+    for source in sources:
+        _report_skipped(source, Path(data) if data else None)
     settings = [
         setting
         for source in sources
@@ -67,17 +72,33 @@ def _settings(
         )
         for limited in (True, False)
     )  # fmt: skip
-    count = config.tasks if generated else config.replays
-    ids = tuple(spec.tasks().ids(config.split)[:count])
+    own = source == "transcripts"  # nothing was tuned on them: all of them may judge
+    splits = ("train", "validation") if own else (config.split,)
+    tasks = spec.tasks()
+    ids = tuple(task_id for split in splits for task_id in tasks.ids(split))
+    ids = ids[: config.tasks if generated else None if own else config.replays]
     policies = {name: _policy(name, source) for name in config.policies}
     raw = {name: policies.pop(name) for name in ("raw",) if name in policies}
     return [
         Setting(
-            source, config.split, notice, horizon, engine, ids, tuple(config.seeds), chosen
+            source, "all" if own else config.split, notice, horizon, engine, ids,
+            tuple(config.seeds), chosen,
         )
         for engine, chosen in ((free, raw), (spec, policies))
         if chosen and ids
     ]  # fmt: skip
+
+
+def _report_skipped(source: str, data: Path | None) -> None:
+    """Says what of a folder could not be read; the rest is played all the same."""
+    if source not in REPLAYS:
+        return
+    skipped = ReplaySource(source, data).skipped
+    for item in skipped[:SHOWN_SKIPPED]:
+        where = f"{item.file}, line {item.line}" if item.line else str(item.file)
+        print(f"{source}: skipped {where}: {item.reason} {item.remedy}", file=sys.stderr)
+    if len(skipped) > SHOWN_SKIPPED:
+        print(f"{source}: {len(skipped)} skipped in all", file=sys.stderr)
 
 
 def _policy(name: str, source: str) -> PolicyFactory:

@@ -40,6 +40,7 @@ _SIBLINGS = _ours(
     "core",
     "archives.base",
     "edits.codec",
+    "edits.made",
     "edits.stub",
     "messages.arguments",
     "retrieval.base",

@@ -101,6 +101,11 @@ class EvaluateConfig:
                 raise ConfigurationError(
                     f"`{name}` must be at least 1. Received {getattr(self, name)}."
                 )
+        if "transcripts" in self.sources and not self.data:
+            raise ConfigurationError(
+                "the source 'transcripts' is a folder of your own, and `data` says which. Received "
+                "none. Add data=/path/to/your/transcripts."
+            )
         if self.reference not in self.policies:
             raise ConfigurationError(
                 f"`reference` must be one of `policies` ({', '.join(self.policies)}). "

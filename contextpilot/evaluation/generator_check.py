@@ -155,11 +155,12 @@ def candidates(task: LabelledTask, count_tokens: Callable[[str], int]) -> list[C
 
 
 def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
-    """Returns per segment `(overlap, repeated overlap, opening, rank, one hop)`.
+    """Returns per segment `(overlap, repeated, best line, opening, rank, one hop)`.
 
     The overlap is the summed inverse document frequency of the terms that the goal and the segment
     share; the repeated one counts a term the more, the more often the segment has it, as BM25 does;
-    the opening one looks at the first lines only, which say what a segment is about. One hop is the
+    the best line is the overlap with one line of the goal; the opening one looks at the segment's
+    first lines only, which say what it is about, and the rank is by it. One hop is the
     best opening of another segment that shares rare terms with the opening of this one: an alias
     leads from the one to the other.
     """
@@ -167,7 +168,8 @@ def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
     openings = [set(text_terms(_opening(text))) for text in texts]
     frequency = Counter(term for bag in bags for term in bag)
     weight = {term: math.log(len(bags) / count) for term, count in frequency.items()}
-    asked = set(text_terms(goal))
+    lines = [set(text_terms(line)) for line in goal.splitlines()]
+    asked = {term for line in lines for term in line}
 
     def total(found: Iterable[str]) -> float:
         return sum(weight[term] for term in found)
@@ -177,6 +179,7 @@ def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
         sum(weight[term] * bag[term] / (bag[term] + 1) for term in asked & bag.keys())
         for bag in bags
     ]
+    best_line = [max((total(line & bag.keys()) for line in lines), default=0.0) for bag in bags]
     opening = [total(asked & start) for start in openings]
     order = np.argsort(np.argsort(opening))
     rows: list[tuple[float, ...]] = []
@@ -189,7 +192,8 @@ def goal_relations(goal: str, texts: Sequence[str]) -> list[tuple[float, ...]]:
         )
         rank = float(order[place]) / max(1, len(bags) - 1)
         hop = math.log1p(max(hops, default=0.0))
-        rows.append((overlap[place], repeated[place], opening[place], rank, hop))
+        direct = (overlap[place], repeated[place], best_line[place], opening[place])
+        rows.append((*direct, rank, hop))
     return rows
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from multiprocessing import Pool
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -107,24 +108,29 @@ def evaluate(
     """
     parts = [part for setting in settings for part in _parts(setting)]
     results: list[list[EvaluationRow]] = [[] for _ in parts]
-    if workers <= 1:
-        for k, part in enumerate(parts):
-            results[k] = play_setting(part)
-            on_rows(part.episodes)
-    else:
-        with ProcessPoolExecutor(workers) as pool:
-            futures: dict[Future[list[EvaluationRow]], int] = {
-                pool.submit(play_setting, part): k for k, part in enumerate(parts)
-            }
-            try:
-                for future in as_completed(futures):
-                    k = futures[future]
-                    results[k] = future.result()
-                    on_rows(parts[k].episodes)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    for k, rows in _played(parts, workers):
+        results[k] = rows
+        on_rows(parts[k].episodes)
     return [row for rows in results for row in rows]
+
+
+def _played(
+    parts: Sequence[Setting], workers: int
+) -> Iterator[tuple[int, list[EvaluationRow]]]:
+    """Yields each part's number and rows, as they are finished; a pool ends with its caller."""
+    if workers <= 1:
+        yield from ((k, play_setting(part)) for k, part in enumerate(parts))
+        return
+    with Pool(workers, initializer=_leave_interrupts_to_the_parent) as pool:
+        yield from pool.imap_unordered(_play_part, list(enumerate(parts)))
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _play_part(numbered: tuple[int, Setting]) -> tuple[int, list[EvaluationRow]]:
+    return numbered[0], play_setting(numbered[1])
 
 
 def _parts(setting: Setting) -> Iterator[Setting]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,13 +18,13 @@ from numpy.typing import NDArray
 from contextpilot_envs.context_edit import ContextEditEnv
 from contextpilot_envs.context_edit_vector import ContextEditVectorEnv
 from contextpilot_envs.simulator.config import SimulatorConfig
-from contextpilot_envs.simulator.prepared import PreparedTask
-from contextpilot_envs.tasks.base import Task, TaskSource
 from contextpilot_envs.tasks.replay_source import ReplaySource
+from contextpilot_envs.tasks.sample import sample_transcript
 from contextpilot_envs.tasks.synthetic import SyntheticConfig, SyntheticSource
 
 COPIES = 64
 ROUNDS = 7
+STEPS_TIMED = 600
 WARM_UP_STEPS = 1500
 """Until every task of the pool is prepared, as it is after the first minutes of training."""
 
@@ -95,7 +100,8 @@ def vector_against_cartpole(seed: int = 0) -> Ratio:
 def step_growth(seed: int = 0) -> list[Ratio]:
     """Time of a step at 64 and 256 segments against 16, with random legal actions.
 
-    Linear growth would give 4 and 16; a ratio below that grows more slowly than the segments.
+    As many context slots as segments. Linear growth would give 4 and 16; a smaller ratio means
+    that a step's cost grows more slowly than the segments.
     """
     seconds = {n: _step_seconds(n, seed) for n in (16, 64, 256)}
     return [
@@ -108,46 +114,66 @@ def step_growth(seed: int = 0) -> list[Ratio]:
 
 
 def load_against_play(messages: int = 400, seed: int = 0) -> Ratio:
-    """Loading a transcript (read, parse, count, derive demands) against playing it.
+    """Loading a transcript of so many messages against playing it, both from nothing.
 
-    Played by the tuned rule's form of policy: keep on most requests, edits in batches, one
-    observation a step, on the single environment.
+    Loading reads the file, parses messages, counts tokens, derives demands, and makes the task
+    ready. Playing is an episode on the single environment with uniformly random legal actions.
     """
-    source = ReplaySource("sample")
-    task_id = source.ids("train")[seed]
-    raise NotImplementedError((messages, task_id))
+    rng = np.random.default_rng(seed)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "session.json"
+        path.write_text(json.dumps(long_session(messages)), encoding="utf-8")
+        loads, plays = [], []
+        for _ in range(3):
+            started = time.process_time()
+            source = ReplaySource("transcripts", path)
+            (task_id,) = [i for split in ("train", "validation") for i in source.ids(split)]
+            env = ContextEditEnv(source, simulator=SimulatorConfig(budget_fraction=None))
+            env.engine.prepare(task_id)
+            loads.append(time.process_time() - started)
+            started = time.process_time()
+            _, info = env.reset(options={"task_id": task_id, "noise_seed": 0})
+            ended = False
+            while not ended:
+                action = int(legal_actions(rng, info["action_mask"][None])[0])
+                _, _, ended, _, info = env.step(action)
+            plays.append(time.process_time() - started)
+    ratios = sorted(a / b for a, b in zip(loads, plays, strict=True))
+    return Ratio(
+        f"load / play a transcript of {messages} messages", sorted(loads)[1], sorted(plays)[1],
+        ratios[1], ratios[0], ratios[-1], "at most 0.1",
+    )  # fmt: skip
+
+
+def long_session(messages: int) -> list[dict[str, Any]]:
+    """Returns a made-up session of at least so many Anthropic messages: several, end to end."""
+    joined: list[dict[str, Any]] = []
+    for seed in count():
+        joined += sample_transcript(seed).messages
+        if len(joined) >= messages:
+            return joined[:messages] if joined[messages - 1]["role"] == "user" else joined[: messages - 1]
+    return joined
 
 
 def _step_seconds(segments: int, seed: int) -> float:
+    """Returns the median seconds of a step while so many segments are there, slots for all."""
     rng = np.random.default_rng(seed)
-    env = ContextEditEnv(_FixedLength(segments), simulator=SimulatorConfig(budget_fraction=None))
-    _, info = env.reset(seed=seed)
-    times = []
-    for _ in range(400):
-        action = int(legal_actions(rng, info["action_mask"][None])[0]) if rng.random() < 0.9 else 0
-        started = time.process_time()
-        _, _, ended, _, info = env.step(action)
-        times.append(time.process_time() - started)
-        if ended:
-            _, info = env.reset()
+    source = SyntheticSource(SyntheticConfig("tools", horizon=max(8, segments // 2)), 4)
+    env = ContextEditEnv(
+        source, simulator=SimulatorConfig(budget_fraction=None), context_slots=segments
+    )  # fmt: skip
+    times: list[float] = []
+    while len(times) < STEPS_TIMED:
+        _, info = env.reset(seed=seed + len(times))
+        ended = False
+        while not ended:
+            full = env.engine.episodes[0].context.length >= 0.75 * segments
+            action = int(legal_actions(rng, info["action_mask"][None])[0]) if full else 0
+            started = time.process_time()
+            _, _, ended, _, info = env.step(action)
+            if full:
+                times.append(time.process_time() - started)
     return float(np.median(times))
-
-
-class _FixedLength:
-    """Tasks of a family whose first request already has a given number of segments."""
-
-    def __init__(self, segments: int) -> None:
-        horizon = max(8, segments // 2)
-        self._inner = SyntheticSource(SyntheticConfig("tools", horizon=horizon), 4)
-        self.name = self._inner.name
-
-    def ids(self, split: str) -> list[str]:
-        """Returns the inner source's ids."""
-        return list(self._inner.ids(split))
-
-    def load(self, task_id: str) -> Task:
-        """Returns the task with everything there from the last eight requests on."""
-        return self._inner.load(task_id)
 
 
 def _in_turn(
@@ -160,6 +186,3 @@ def _in_turn(
         name, sorted(a for a, _ in pairs)[middle], sorted(b for _, b in pairs)[middle],
         ratios[middle], ratios[0], ratios[-1], target,
     )  # fmt: skip
-
-
-__all__ = ["PreparedTask", "Ratio", "TaskSource", "load_against_play", "step_growth", "vector_against_cartpole"]

@@ -144,7 +144,7 @@ def test_an_alias_leads_from_the_goal_to_the_document() -> None:
         "prj-9000 report\nthe load is 8",
     ]
     relations = goal_relations("tell me about Halden bridge", texts)
-    overlap, _, opening, _, hop = zip(*relations, strict=True)
+    overlap, _, _, opening, _, hop = zip(*relations, strict=True)
     assert overlap[0] == max(overlap) > 0
     assert opening[0] == max(opening)
     assert hop[1] == max(hop) > hop[3]

@@ -19,12 +19,14 @@ class Needs:
 
     Attributes:
         of: per segment, (request, fact) pairs that it is the designated holder of, in order.
+        may: per segment, (request, fact) pairs that it could serve, pinned holders aside.
         sole: per segment, (request, fact) pairs that no other segment can serve.
         fold_from, drop_from: (N,) first request at which the segment may be folded, or its
             exchange dropped, by the invariants alone; the horizon where never.
     """
 
     of: tuple[tuple[tuple[int, int], ...], ...]
+    may: tuple[tuple[tuple[int, int], ...], ...]
     sole: tuple[tuple[tuple[int, int], ...], ...]
     fold_from: Ints
     drop_from: Ints
@@ -36,15 +38,18 @@ def needs_of(prepared: PreparedTask) -> Needs:
     count = len(entries)
     fold_from, drop_from = _editable_from(prepared)
     of: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    may: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     sole: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     until = np.full(count, -1)
     faced = sorted(
-        ((d.request, f) for d in task.demands for f in d.facts), key=lambda x: (-x[0], x[1])
+        {(d.request, f) for d in task.demands for f in d.facts}, key=lambda x: (-x[0], x[1])
     )
     for request, fact_id in faced:
         known = [i for i in task.facts[fact_id].segments if task.arrivals[i] <= request]
         if any(entries[i].segment.pinned for i in known):
             continue
+        for i in known:
+            may[i].append((request, fact_id))
         if len(known) == 1:
             sole[known[0]].append((request, fact_id))
         chosen = min(
@@ -54,6 +59,7 @@ def needs_of(prepared: PreparedTask) -> Needs:
         of[chosen].append((request, fact_id))
     return Needs(
         tuple(tuple(sorted(pairs)) for pairs in of),
+        tuple(tuple(sorted(pairs)) for pairs in may),
         tuple(tuple(sorted(pairs)) for pairs in sole),
         fold_from,
         drop_from,

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from contextpilot.core.segment import Form, Kind
+from contextpilot.core.columns import NEVER
+from contextpilot.core.invariants import COOLDOWN_REQUESTS
+from contextpilot.core.segment import Form, Kind, Role
+from contextpilot_envs.oracle.coverage import Coverage
 from contextpilot_envs.oracle.needs import Needs, last_need, needs_of
 from contextpilot_envs.simulator.prepared import PreparedTask
 
@@ -22,7 +25,10 @@ OVERFLOW_PRICE = 1e3
 
 EDITS_PER_REQUEST = 15
 CROWDING_PRICE = 1e5
-"""Per edit beyond what one request allows."""
+"""Per edit beyond what one request allows, and per copy that hysteresis forbids."""
+
+UNMET_PRICE = 1e6
+"""Per needed fact that nothing shows: the plan of an oracle misses nothing."""
 
 
 @dataclass(slots=True)
@@ -34,7 +40,7 @@ class Plan:
         form: (N,) index into FORMS.
         drop: (N,) request before which its exchange is dropped; equal within an exchange.
         copy: (N,) request before which the original is shown again at the end; horizon: never.
-        copy_leave: (N,) request before which that copy is folded.
+        copy_leave: (N,) request before which that copy is dropped.
     """
 
     leave: Ints
@@ -66,8 +72,9 @@ class PlanModel:
     Attributes:
         needs: who holds what until when.
         full, sizes: (N,) and (3, N) tokens in full and in each of FORMS.
-        ready: (3, N) first request at which leaving in a form loses no needed fact.
-        drop_ready: (N,) the same for dropping, over the whole exchange.
+        start: (3, N) first request at which leaving in a form is legal; the horizon: never.
+        drop_start: (N,) the same for dropping, over the whole exchange.
+        ready, drop_ready: from when on no fact that the segment is to hold is lost by it.
         leaders: (N,) leader of each segment's exchange.
     """
 
@@ -81,13 +88,17 @@ class PlanModel:
         self.leaders = np.array([e.leader for e in entries], np.int64)
         self.sizes = np.repeat(self.full[None], len(FORMS), axis=0)
         self.ready = np.full((len(FORMS), self.count), self.horizon, np.int64)
+        self.start = self.ready.copy()
         self.extra = np.zeros((len(FORMS), self.count))
         for i in range(self.count):
             if not results_only or entries[i].segment.kind == Kind.RESULT:
                 self._variants(i)
-        self.drop_ready = (
-            np.full(self.count, self.horizon, np.int64) if results_only else self._drop_ready()
-        )
+        self.drop_ready = np.full(self.count, self.horizon, np.int64)
+        self.drop_start = self.drop_ready.copy()
+        if not results_only:
+            self.drop_start = self._over_exchange(self.needs.drop_from)
+            self.drop_ready = np.maximum(self.drop_start, self._over_exchange(self._needed_to()))
+        self._coverage = Coverage(prepared, self.needs, FORMS)
         self.cumulated = np.concatenate([[0.0], np.cumsum(self.full)])
         self._arriving = np.bincount(
             self.arrival, weights=self.full, minlength=self.horizon + 1
@@ -99,6 +110,9 @@ class PlanModel:
         self._cold = np.zeros(self.horizon, bool)
         self._cold[[t for t in task.cold_requests if t < self.horizon]] = True
         self._positions = np.arange(self.count, dtype=np.float64)
+        self._is_user_text = np.array(
+            [e.segment.role == Role.USER and e.segment.kind == Kind.TEXT for e in entries]
+        )
         self._is_leader = self.leaders == np.arange(self.count)
 
     def empty(self) -> Plan:
@@ -120,15 +134,16 @@ class PlanModel:
         leave_time = np.where(leaves, plan.leave, horizon)
         has_copy = plan.copy < horizon
         times = np.concatenate([leave_time, plan.drop, np.where(has_copy, plan.copy_leave, horizon)])
-        deltas = np.concatenate(
-            [after - self.full, -np.where(leaves, after, self.full), self.sizes[0] - self.full]
-        )
-        places = np.concatenate(
-            [self._positions, self._positions, self._copy_places(plan)]
-        )  # fmt: skip
+        deltas = np.concatenate([after - self.full, -np.where(leaves, after, self.full), -self.full])
+        shown_at = self._copy_places(plan)
+        places = np.concatenate([self._positions, self._positions, shown_at])
         live = times < horizon
         times, deltas, places = times[live], deltas[live], places[live]
         copies = np.nonzero(has_copy)[0]
+        if len(copies):  # where a copy comes the prefix ends, too
+            times = np.concatenate([times, plan.copy[copies]])
+            deltas = np.concatenate([deltas, np.zeros(len(copies))])
+            places = np.concatenate([places, shown_at[copies]])
         change = np.bincount(times, weights=deltas, minlength=horizon + 1).astype(np.float64)
         change += self._arriving
         if len(copies):
@@ -141,12 +156,26 @@ class PlanModel:
         edits = np.bincount(leave_time[leave_time < horizon], minlength=horizon + 1)
         dropped = plan.drop[self._is_leader & (plan.drop < horizon)]
         edits = edits + np.bincount(dropped, minlength=horizon + 1)
+        edits += np.bincount(plan.copy[copies], minlength=horizon + 1)
         crowded = np.maximum(0, edits - EDITS_PER_REQUEST).sum()
+        if len(copies):
+            crowded += self._rash_copies(plan, leave_time, copies)
+        unmet = self._coverage.unmet(leave_time, plan.form, plan.drop, plan.copy, plan.copy_leave)
         over = np.maximum(0.0, total - self.limit).sum()
         extra = self.extra[plan.form, np.arange(self.count)][leaves & (plan.leave < horizon)].sum()
-        return float(
-            price + self._outputs + extra + OVERFLOW_PRICE * over + CROWDING_PRICE * crowded
-        )  # fmt: skip
+        penalty = OVERFLOW_PRICE * over + CROWDING_PRICE * crowded + UNMET_PRICE * unmet
+        return float(price + self._outputs + extra + penalty)
+
+    def _rash_copies(self, plan: Plan, leave_time: Ints, copies: Ints) -> int:
+        """Returns how many copies come before their original may, or keep it from leaving."""
+        again = plan.copy[copies]
+        left, gone = leave_time[copies], plan.drop[copies]
+        hidden = np.maximum(
+            np.where(left <= again, left, NEVER), np.where(gone <= again, gone, NEVER)
+        )
+        rash = (again - hidden < COOLDOWN_REQUESTS) | (hidden == NEVER)
+        rash |= (gone > again) & (gone < again + COOLDOWN_REQUESTS)
+        return int(np.count_nonzero(rash))
 
     def _cached(
         self, total: Floats, times: Ints, deltas: Floats, places: Floats, plan: Plan, copies: Ints
@@ -169,8 +198,9 @@ class PlanModel:
         return cached
 
     def _copy_places(self, plan: Plan) -> Floats:
-        """A copy stands behind everything that had arrived by then."""
-        return np.searchsorted(self.arrival, plan.copy, side="right") - 0.5
+        """A copy stands behind everything that had arrived by then, but for a user's last word."""
+        arrived = np.searchsorted(self.arrival, plan.copy, side="right")
+        return arrived - 0.5 - self._is_user_text[arrived - 1]
 
     def _price(self, total: Floats, cached: Floats) -> float:
         prices = self.prices
@@ -184,11 +214,12 @@ class PlanModel:
     def _variants(self, i: int) -> None:
         """Fills in from when on, how small and at what price segment i can leave its full form."""
         entry, pairs = self.prepared.entries[i], self.needs.of[i]
+        may = self.needs.may[i]
         start = int(self.needs.fold_from[i])
         if start >= self.horizon:
             return
         for f, form in enumerate(FORMS):
-            if form != Form.STUB and not pairs:
+            if form != Form.STUB and not may:
                 continue  # nothing in it is needed: the smallest form serves
             if not self.prepared.allows(i, form):
                 continue
@@ -200,17 +231,19 @@ class PlanModel:
                 self.sizes[f, i] = tokens
             else:
                 self.sizes[f, i] = entry.tokens(form)
+            self.start[f, i] = start
             needed = last_need(self.prepared, pairs, i, form)
             self.ready[f, i] = min(self.horizon, max(start, needed + 1))
 
-    def _drop_ready(self) -> Ints:
-        own = np.array(
-            [
-                max(int(self.needs.drop_from[i]), last_need(self.prepared, pairs, i, Form.ABSENT) + 1)
-                for i, pairs in enumerate(self.needs.of)
-            ],
+    def _needed_to(self) -> Ints:
+        """Returns per segment the first request that needs nothing of it any more."""
+        return np.array(
+            [last_need(self.prepared, p, i, Form.ABSENT) + 1 for i, p in enumerate(self.needs.of)],
             np.int64,
         )
+
+    def _over_exchange(self, own: Ints) -> Ints:
+        """Returns the latest of each exchange's times, for each of its segments."""
         group = np.zeros(self.count, np.int64)
         np.maximum.at(group, self.leaders, own)
         return np.minimum(group[self.leaders], self.horizon)

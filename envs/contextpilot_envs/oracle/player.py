@@ -66,7 +66,7 @@ def _planned(episode: Episode, plan: Plan) -> Iterator[Step]:
     for i in np.nonzero((plan.copy < request) & (plan.copy_leave <= request))[0].tolist():
         for copy in copies.get(context.entries[i].segment.id, ()):
             if c.form[copy] == Form.FULL:
-                yield Step(Op.FOLD, "stub", copy, "fold")
+                yield Step(Op.DROP, "this", copy, "drop")
     for i in np.nonzero((plan.drop <= request) & (plan.drop > 0))[0].tolist():
         if c.rank[i] >= 0 and c.form[i]:
             yield Step(Op.DROP, "this", i, "drop")

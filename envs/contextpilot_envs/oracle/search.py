@@ -7,15 +7,19 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from contextpilot.core.invariants import COOLDOWN_REQUESTS
 from contextpilot_envs.oracle.plan import FORMS, Plan, PlanModel
-from contextpilot_envs.oracle.starts import independent, longest_gap, starts, use_copy
+from contextpilot_envs.oracle.starts import gaps, independent, starts, use_copy
 
 MAX_EVALUATIONS = 8000
 """Per start; long sessions stop here, short tasks converge long before."""
 
 KEPT_STARTS = 3
+KEPT_GAPS = 3
 
-_Move = tuple[NDArray[np.int64], Plan]
+Indices = NDArray[np.int64]
+
+_Move = tuple[Indices, Plan]
 
 
 def best_plans(model: PlanModel, seed: int = 0) -> list[Plan]:
@@ -61,40 +65,64 @@ def _single_moves(model: PlanModel, plan: Plan, rng: np.random.Generator) -> Ite
     order = rng.permutation(np.unique(model.leaders))
     for leader in order:
         group = np.nonzero(model.leaders == leader)[0]
-        for i in group:
-            one = np.array([i])
-            for form in range(len(FORMS)):
-                ready = int(model.ready[form, i])
-                for time in _times(model, plan, ready, rng):
-                    if (time, form) != (plan.leave[i], plan.form[i]) or plan.copy[i] < model.horizon:
-                        yield one, _changed(model, plan, i, time, form)
-            yield one, _changed(model, plan, i, model.horizon, 0)
-            gap = longest_gap(model, int(i))
-            if gap is not None and plan.copy[i] == model.horizon:
-                candidate = plan.clone()
-                use_copy(model, candidate, int(i), gap)
-                if candidate.drop[i] < candidate.copy[i] or candidate.drop[i] < model.drop_ready[i]:
-                    candidate.drop[group] = model.horizon
+        for i in group.tolist():
+            yield from _leave_moves(model, plan, i, rng)
+            yield from _copy_moves(model, plan, i, group)
+        yield from _drop_moves(model, plan, group, rng)
+
+
+def _leave_moves(
+    model: PlanModel, plan: Plan, i: int, rng: np.random.Generator
+) -> Iterator[_Move]:
+    one = np.array([i])
+    for form in range(len(FORMS)):
+        for ready in {int(model.ready[form, i]), int(model.start[form, i])}:
+            for time in _times(model, plan, ready, rng):
+                if (time, form) != (plan.leave[i], plan.form[i]) or plan.copy[i] < model.horizon:
+                    yield one, _changed(model, plan, i, time, form)
+    yield one, _changed(model, plan, i, model.horizon, 0)
+
+
+def _copy_moves(model: PlanModel, plan: Plan, i: int, group: Indices) -> Iterator[_Move]:
+    """Hidden during a gap between needs, folded or dropped, and shown again behind it."""
+    if plan.copy[i] < model.horizon:
+        return
+    for gap in sorted(gaps(model, i), key=lambda gap: gap[0] - gap[1])[:KEPT_GAPS]:
+        candidate = plan.clone()
+        use_copy(model, candidate, i, gap)
+        yield group, candidate
+        away = max(gap[0], int(model.drop_start[i]))
+        if away + COOLDOWN_REQUESTS <= gap[1]:
+            candidate = candidate.clone()
+            candidate.leave[i] = model.horizon
+            candidate.drop[group] = away
+            yield group, candidate
+
+
+def _drop_moves(
+    model: PlanModel, plan: Plan, group: Indices, rng: np.random.Generator
+) -> Iterator[_Move]:
+    leader = group[0]
+    times = [model.horizon]
+    for ready in {int(model.drop_ready[leader]), int(model.drop_start[leader])}:
+        times += _times(model, plan, ready, rng)
+    times += [int(t) + COOLDOWN_REQUESTS for t in plan.copy[group] if t < model.horizon]
+    for time in dict.fromkeys(times):
+        if time != plan.drop[leader] and time <= model.horizon:
+            candidate = plan.clone()
+            candidate.drop[group] = time
+            yield group, candidate
+            if time < model.horizon:  # dropped from full, without a fold before
+                candidate = candidate.clone()
+                candidate.leave[group] = model.horizon
+                candidate.copy[group] = model.horizon
                 yield group, candidate
-        ready = int(model.drop_ready[leader])
-        for time in (*_times(model, plan, ready, rng), model.horizon):
-            if time != plan.drop[leader]:
-                candidate = plan.clone()
-                candidate.drop[group] = time
-                yield group, candidate
-                if time < model.horizon:  # dropped from full, without a fold before
-                    candidate = candidate.clone()
-                    candidate.leave[group] = model.horizon
-                    candidate.copy[group] = model.horizon
-                    yield group, candidate
 
 
 def _changed(model: PlanModel, plan: Plan, i: int, time: int, form: int) -> Plan:
     candidate = plan.clone()
     candidate.leave[i], candidate.form[i] = time, form
     candidate.copy[i] = candidate.copy_leave[i] = model.horizon
-    if candidate.drop[i] < model.drop_ready[i]:
-        candidate.drop[i] = model.horizon
     return candidate
 
 

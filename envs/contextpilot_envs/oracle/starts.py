@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contextpilot.core.invariants import COOLDOWN_REQUESTS
 from contextpilot.core.segment import Form
 from contextpilot_envs.oracle.needs import last_need
 from contextpilot_envs.oracle.plan import FORMS, Plan, PlanModel
@@ -58,7 +59,6 @@ def _bridge(model: PlanModel, plan: Plan, i: int, cost_without: float) -> None:
         rent * (full * (start - model.arrival[i]) + stub * (model.horizon - start))
         + write * full
         + rent * full * (last - again)
-        + rent * stub * (model.horizon - last)
     )
     if cost < min(cost_without, rent * full * (model.horizon - model.arrival[i])):
         use_copy(model, plan, i, gap)
@@ -68,25 +68,25 @@ def use_copy(model: PlanModel, plan: Plan, i: int, gap: tuple[int, int]) -> None
     """Writes into a plan that segment i is hidden during a gap and copied at its end."""
     last = last_need(model.prepared, model.needs.of[i], i, Form.ABSENT)
     plan.leave[i], plan.form[i], plan.copy[i] = gap[0], 0, gap[1]
-    plan.copy_leave[i] = min(model.horizon, last + 1 + COPY_REST)
-
-
-COPY_REST = 1
-"""A copy was just reloaded: it may leave again one request after it was last needed."""
+    plan.copy_leave[i] = min(model.horizon, last + 1)
 
 
 def longest_gap(model: PlanModel, i: int) -> tuple[int, int] | None:
-    """Returns (first request it may be hidden, request that needs it again), or None."""
+    """Returns the longest of `gaps`, or None."""
+    return max(gaps(model, i), key=lambda gap: gap[1] - gap[0], default=None)
+
+
+def gaps(model: PlanModel, i: int) -> list[tuple[int, int]]:
+    """Returns (first request it may be hidden, request that needs it again) in order."""
     earliest = int(model.needs.fold_from[i])
     if earliest >= model.horizon or FORMS[0] != Form.STUB or model.sizes[0, i] >= model.full[i]:
-        return None
+        return []
     points = [earliest - 1, *sorted({request for request, _ in model.needs.of[i]})]
-    gaps = [
+    return [
         (max(earliest, a + 1), b)
         for a, b in zip(points, points[1:], strict=False)
-        if b - max(earliest, a + 1) >= 3
+        if b - max(earliest, a + 1) >= COOLDOWN_REQUESTS
     ]
-    return max(gaps, key=lambda gap: gap[1] - gap[0], default=None)
 
 
 def batched(model: PlanModel, lone: Plan, threshold: int, *, drops: bool) -> Plan:
@@ -127,6 +127,6 @@ def _drop_ready(model: PlanModel, plan: Plan) -> np.ndarray[tuple[int], np.dtype
             for j in group
             if j != i
         ]
-        floor = max([int(model.needs.drop_from[group].max()), int(plan.copy[i]) + 1, *others])
+        floor = max([int(model.needs.drop_from[group].max()), int(plan.copy[i]) + COOLDOWN_REQUESTS, *others])
         ready[group] = min(model.horizon, floor)
     return ready

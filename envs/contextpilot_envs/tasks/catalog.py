@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from contextpilot.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from contextpilot_envs.tasks.base import Task, TaskSource
+from contextpilot_envs.tasks.labelled import CiLogSource, LocomoSource, MultihopSource
 from contextpilot_envs.tasks.replay_source import NAMES as REPLAYS
 from contextpilot_envs.tasks.replay_source import ReplaySource
 from contextpilot_envs.tasks.synthetic import FAMILIES, SyntheticConfig, SyntheticSource
 
 LABELLED: Mapping[str, Callable[[Path | None], TaskSource]] = MappingProxyType(
-    {}
+    {"multihop": MultihopSource, "ci_logs": CiLogSource, "locomo": LocomoSource}
 )
 """Data sets with their own ground truth; they need the data folder. LoCoMo is for tests only."""
 

@@ -9,9 +9,12 @@ from functools import cache
 import pytest
 from task_checks import check_labels, check_stream
 
-from contextpilot.core.segment import Kind
+from contextpilot.core.segment import Form, Kind
 from contextpilot.edits.stub import outline_stub
 from contextpilot.errors import ConfigurationError, UnknownTaskError
+from contextpilot.messages import openai
+from contextpilot.messages.rendered import RenderedSegment
+from contextpilot.messages.validate import problems
 from contextpilot.tokenizers.estimate import EstimateTokenizer
 from contextpilot_envs.tasks.base import KeyFact, Task
 from contextpilot_envs.tasks.synthetic import (
@@ -52,6 +55,18 @@ def test_tasks_are_well_formed(family: str, language: str, horizon: int) -> None
         assert task.requests == horizon
         check_stream(task)
         check_labels(task)
+
+
+@each_pair
+def test_every_request_is_one_that_providers_take(family: str, language: str) -> None:
+    (task,) = tasks(SyntheticConfig(family, language, 20), 1)
+    for request in range(task.requests):
+        shown = [
+            RenderedSegment(segment, Form.FULL)
+            for segment, arrival in zip(task.segments, task.arrivals, strict=True)
+            if arrival <= request
+        ]
+        assert problems("openai", openai.render(shown)) == ()
 
 
 @each_pair

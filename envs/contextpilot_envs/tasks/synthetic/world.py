@@ -118,7 +118,8 @@ def _assign_plain_and_repeated(
     needed = config.demands + 2
     spare = len(papers) - needed
     repeated = min(round(config.duplication * len(papers)), spare)
-    plain = min(round((1 - config.distractor_share) * len(papers)), spare - repeated)
+    # Rounded down: in a short task a single circular would be a large part of the filler.
+    plain = min(int((1 - config.distractor_share) * len(papers)), spare - repeated)
     # What is read twice is read again late.
     copies = set(rng.sample(range(len(papers) // 2, len(papers)), repeated))
     others = [index for index in range(2, len(papers)) if index not in copies]
