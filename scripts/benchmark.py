@@ -1,6 +1,6 @@
 """The environment's speed, as ratios taken in one run.
 
-    python scripts/benchmark.py [--output runs/benchmark.json]
+python scripts/benchmark.py [--output runs/benchmark.json]
 """
 
 from __future__ import annotations

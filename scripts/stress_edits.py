@@ -1,6 +1,6 @@
 """200,000 random legal edits: no exception, exact undo, replay equal to the context, nothing lost.
 
-    python scripts/stress_edits.py [--edits 200000] [--seed 0]
+python scripts/stress_edits.py [--edits 200000] [--seed 0]
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def study_settings(
     grid = {spec.label: spec for spec in rule_grid()["clear_old_results"] if _untriggered(spec)}
     keep = {f"keep last {n}": _keep_last(n) for n in (0, 1, 3, 5, 8)}
     return [
-        Setting(SESSIONS, "train", "perfect", 0, sessions_engine, tuple(sessions), (0,), grid | keep),
+        Setting(
+            SESSIONS, "train", "perfect", 0, sessions_engine, tuple(sessions), (0,), grid | keep
+        ),
         Setting(
             SHORT_RUNS, "train", "perfect", 0, short_engine, tuple(short_runs), (0,),
             {"raw": PolicySpec("raw"), **keep},
@@ -37,7 +39,7 @@ def study_settings(
 
 
 def _untriggered(spec: PolicySpec) -> bool:
-    return dict(spec.params).get("trigger", 0.0) == 0.0
+    return bool(dict(spec.params).get("trigger", 0.0) == 0.0)
 
 
 def _keep_last(n: int) -> PolicySpec:
@@ -121,7 +123,9 @@ def keep_last_table(rows: Sequence[EvaluationRow]) -> list[dict[str, object]]:
     """Returns keep-last-N's bill as a share of raw's, on sessions and on short runs."""
     table = []
     for where in (SHORT_RUNS, SESSIONS):
-        names = sorted({r.policy for r in rows if r.source == where and r.policy.startswith("keep")})
+        names = sorted(
+            {r.policy for r in rows if r.source == where and r.policy.startswith("keep")}
+        )
         for name in names:
             own = [r for r in rows if r.source == where and r.policy == name]
             shares = [r.billed_tokens / r.raw_billed_tokens for r in own]
@@ -135,5 +139,3 @@ def keep_last_table(rows: Sequence[EvaluationRow]) -> list[dict[str, object]]:
                 }
             )
     return table
-
-

@@ -114,9 +114,7 @@ def evaluate(
     return [row for rows in results for row in rows]
 
 
-def _played(
-    parts: Sequence[Setting], workers: int
-) -> Iterator[tuple[int, list[EvaluationRow]]]:
+def _played(parts: Sequence[Setting], workers: int) -> Iterator[tuple[int, list[EvaluationRow]]]:
     """Yields each part's number and rows, as they are finished; a pool ends with its caller."""
     if workers <= 1:
         yield from ((k, play_setting(part)) for k, part in enumerate(parts))
@@ -197,9 +195,7 @@ def play_setting(setting: Setting) -> list[EvaluationRow]:
     return [finished[k] for k in sorted(finished)]
 
 
-def _row(
-    setting: Setting, job: _Job, metrics: Mapping[str, Any], seconds: float
-) -> EvaluationRow:
+def _row(setting: Setting, job: _Job, metrics: Mapping[str, Any], seconds: float) -> EvaluationRow:
     m = metrics
     return EvaluationRow(
         policy=job.policy, source=setting.source, split=setting.split, notice=setting.notice,

@@ -62,7 +62,7 @@ class Observation:
     @cached_property
     def visible(self) -> NDArray[np.bool_]:
         """Which slots hold something visible, (S,)."""
-        return np.asarray(self.arrays["segment_mask"]) != 0
+        return np.asarray(self.arrays["segment_mask"], bool)
 
     @cached_property
     def kinds(self) -> NDArray[np.int64]:
@@ -79,14 +79,14 @@ class Observation:
         """Returns on which context slots an operation is legal, (S,)."""
         slots = self.codec.context_slots
         start = 1 + _START[op, preset] * slots
-        return np.asarray(self.arrays["action_mask"][start : start + slots]) != 0
+        return np.asarray(self.arrays["action_mask"][start : start + slots], bool)
 
     def archive_allowed(self, preset: str) -> NDArray[np.bool_]:
         """Returns from which archive slots a reload is legal, (M,)."""
         slots = self.codec.archive_slots
         names = [p.name for p in ARCHIVE_PRESETS]
         start = self.codec.archive_start + names.index(preset) * slots
-        return np.asarray(self.arrays["action_mask"][start : start + slots]) != 0
+        return np.asarray(self.arrays["action_mask"][start : start + slots], bool)
 
     def action(self, op: Op, preset: str, slot: int) -> int:
         """Returns the action of an operation on a context slot."""
@@ -113,7 +113,9 @@ class Observation:
         archived = [
             {
                 "slot": int(m),
-                "full_tokens": round(float(np.expm1(archive[m, ARCHIVE_INDEX["full"]] * TOKEN_SCALE))),
+                "full_tokens": round(
+                    float(np.expm1(archive[m, ARCHIVE_INDEX["full"]] * TOKEN_SCALE))
+                ),
                 "covered_by_summary": bool(archive[m, ARCHIVE_INDEX["covered"]]),
             }
             for m in np.nonzero(self.arrays["archive_mask"])[0]

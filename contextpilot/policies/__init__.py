@@ -1,1 +1,1 @@
-
+"""Policies: rules, the reuse predictor, and what makes any of them fit the window."""

@@ -10,7 +10,10 @@ from contextpilot.observations.observation import Observation
 class Policy(Protocol):
     """Decides one edit step. Rules, checkpoints and remote services are interchangeable."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
 
     def reset(self, seed: int) -> None:
         """Begins an episode; whatever is random in it depends on `seed` alone."""

@@ -33,7 +33,7 @@ def reuse_features(observation: Observation, slots: NDArray[np.integer], *, text
     Metadata: the segment features. With text also how many of the segment's hashed words the goal
     has, and a bag of its words in TEXT_BUCKETS buckets.
     """
-    meta = observation.arrays["segments"][slots].astype(np.float64)
+    meta: Floats = observation.arrays["segments"][slots].astype(np.float64)
     if not text:
         return meta
     tokens = observation.arrays["segment_tokens"][slots].astype(np.int64)
@@ -102,7 +102,9 @@ class ReuseModel:
                 f"{path} was trained on observation version {version}; this is version "
                 f"{OBSERVATION_VERSION}. Train it again with scripts/tune_baselines.py."
             )
-        arrays = {n: np.asarray(document[n], np.float64) for n in ("mean", "scale", "w1", "b1", "w2")}
+        arrays = {
+            n: np.asarray(document[n], np.float64) for n in ("mean", "scale", "w1", "b1", "w2")
+        }
         return cls(**arrays, b2=float(document["b2"]), text=bool(document["text"]))
 
 
@@ -198,5 +200,3 @@ class ReusePolicy:
             already = observation.state_tokens("break_tokens_behind")
             lost = np.maximum(0.0, lost - already)
         return lost * (write - cached) * (observation.state("cold") == 0)
-
-

@@ -141,7 +141,9 @@ class ThresholdFold:
     def __call__(self, observation: Observation) -> int:
         """Returns an outline of the oldest large segment, then stubs, while over the target."""
         share = used_share(observation)
-        if share <= (self.target if _in_batch(observation) and _begun(observation) else self.trigger):
+        if share <= (
+            self.target if _in_batch(observation) and _begun(observation) else self.trigger
+        ):
             return 0
         large = observation.tokens("size") >= self.floor_tokens
         for preset in ("outline", "stub"):
@@ -170,7 +172,9 @@ class GoalSelection:
     def __call__(self, observation: Observation) -> int:
         """Returns a fold of the least relevant segment while over the target."""
         share = used_share(observation)
-        if share <= (self.target if _in_batch(observation) and _begun(observation) else self.trigger):
+        if share <= (
+            self.target if _in_batch(observation) and _begun(observation) else self.trigger
+        ):
             return 0
         allowed = observation.allowed(Op.FOLD, "stub")
         if not allowed.any():

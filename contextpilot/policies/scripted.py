@@ -174,7 +174,7 @@ class RelevantToFront:
 
 @dataclass(frozen=True)
 class DropDuplicates:
-    """A segment that says word for word what an earlier one says is dropped as soon as it is read."""
+    """What says word for word what an earlier segment says is dropped as soon as it was read."""
 
     name: str = "drop_duplicates"
 
@@ -221,5 +221,3 @@ class ScriptedSpec:
         """Makes the policy."""
         policy = SCRIPTED[self.op]()
         return Masked(policy, self.op) if self.masked else policy
-
-

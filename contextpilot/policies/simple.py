@@ -17,7 +17,7 @@ class KeepAll:
     def reset(self, seed: int) -> None:
         """Has nothing to forget."""
 
-    def __call__(self, observation: Observation) -> int:
+    def __call__(self, _observation: Observation) -> int:
         """Returns keep."""
         return 0
 
@@ -54,7 +54,9 @@ class RandomPolicy:
         return int(choices[self._generator.integers(len(choices))])
 
 
-def _op_numbers(context_slots: int, archive_slots: int) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+def _op_numbers(
+    context_slots: int, archive_slots: int
+) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """Returns the operation of every action, (A,)."""
     per_preset = np.array([preset.op for preset in CONTEXT_PRESETS], np.int8)
     return np.concatenate(

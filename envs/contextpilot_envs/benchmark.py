@@ -151,7 +151,11 @@ def long_session(messages: int) -> list[dict[str, Any]]:
     for seed in count():
         joined += sample_transcript(seed).messages
         if len(joined) >= messages:
-            return joined[:messages] if joined[messages - 1]["role"] == "user" else joined[: messages - 1]
+            return (
+                joined[:messages]
+                if joined[messages - 1]["role"] == "user"
+                else joined[: messages - 1]
+            )
     return joined
 
 

@@ -91,7 +91,8 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
             1, self.source, simulator or SimulatorConfig(), context_slots=context_slots,
             archive_slots=archive_slots, tokenizer=tokenizer, summarizer=summarizer,
         )  # fmt: skip
-        self.observation_space = observation_space(self.engine.codec)
+        # Gymnasium types a Dict space by its values, and an observation by its keys.
+        self.observation_space = observation_space(self.engine.codec)  # type: ignore[assignment]
         self.action_space = action_space(self.engine.codec)
 
     def reset(
@@ -131,7 +132,8 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask of legal actions, (A,) bool, True = allowed."""
-        return self.engine.encoder.action_mask[0].astype(bool)
+        mask: NDArray[np.bool_] = self.engine.encoder.action_mask[0].astype(bool)
+        return mask
 
     def snapshot(self) -> RowSnapshot:
         """Returns the whole state; `restore` returns to it, here or in another instance."""
@@ -145,7 +147,7 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
         self.engine.observe()
         return self._observation(), self._info()
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Returns the desk as text in mode "ansi"."""
         if self.render_mode != "ansi":
             return None

@@ -98,7 +98,7 @@ class ContextEditVectorEnv(VectorEnv[Observations, NDArray[np.int64], NDArray[An
             self._begin(row, None)
             self.engine.encoder.refresh(row, self.engine.episodes[row].context)
         active = np.nonzero(~self._ended)[0].tolist()
-        rewards = self.engine.step(actions, active)
+        rewards = self.engine.step(actions.tolist(), active)
         terminated = np.fromiter((e.ended for e in self.engine.episodes), bool, self.num_envs)
         self._ended = terminated
         truncated = np.zeros(self.num_envs, bool)

@@ -26,8 +26,10 @@ def render_desk(episode: Episode) -> str:
         flags = "".join(
             letter
             for letter, on in (
-                ("P", c.pinned[index]), ("u", not c.sent[index]), ("m", c.mark[index] >= 0)
-            )  # fmt: skip
+                ("P", c.pinned[index]),
+                ("u", not c.sent[index]),
+                ("m", c.mark[index] >= 0),
+            )
             if on
         )
         preview = " ".join(context.text(index)[:_PREVIEW_CHARS].split())
@@ -36,9 +38,7 @@ def render_desk(episode: Episode) -> str:
             f"{Form(c.form[index]).name.lower():7} {c.size[index]:6d} {flags:3} {preview}"
         )
     hidden = [
-        context.entries[i].segment.id
-        for i in c.order[: context.length]
-        if c.form[i] == Form.ABSENT
+        context.entries[i].segment.id for i in c.order[: context.length] if c.form[i] == Form.ABSENT
     ]
     lines.append(f"archived: {' '.join(hidden) or 'nothing'}")
     for record in list(episode.log)[-_SHOWN_EDITS:]:

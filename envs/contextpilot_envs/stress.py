@@ -163,9 +163,7 @@ def stress(
     return report
 
 
-def _play(
-    engine: Engine, rng: np.random.Generator, report: StressReport, keep_share: float
-) -> int:
+def _play(engine: Engine, rng: np.random.Generator, report: StressReport, keep_share: float) -> int:
     episode, made = engine.episodes[0], 0
     while not episode.ended:
         action = 0 if rng.random() < keep_share else _choose(engine, rng, report)
@@ -205,7 +203,9 @@ def _undo(engine: Engine, episode: Episode, before: State, *, stay: bool) -> Non
     snapshot, after = episode.snapshot(), state_of(episode.context)
     undo(episode.context, log, record)
     if state_of(episode.context) != before:
-        raise BrokenInvariantError(f"undoing {record.op.name.lower()} does not bring the state back")
+        raise BrokenInvariantError(
+            f"undoing {record.op.name.lower()} does not bring the state back"
+        )
     if not stay:
         episode.restore(snapshot)
         if state_of(episode.context) != after:

@@ -66,7 +66,9 @@ def needs_of(prepared: PreparedTask) -> Needs:
     )
 
 
-def last_need(prepared: PreparedTask, pairs: tuple[tuple[int, int], ...], index: int, form: Form) -> int:
+def last_need(
+    prepared: PreparedTask, pairs: tuple[tuple[int, int], ...], index: int, form: Form
+) -> int:
     """Returns the last request that needs a fact which `form` does not show; -1 for none."""
     facts = prepared.task.facts
     if form == Form.ABSENT:

@@ -11,7 +11,7 @@ from contextpilot.core.columns import NEVER
 from contextpilot.core.invariants import COOLDOWN_REQUESTS
 from contextpilot.core.segment import Form, Kind, Role
 from contextpilot_envs.oracle.coverage import Coverage
-from contextpilot_envs.oracle.needs import Needs, last_need, needs_of
+from contextpilot_envs.oracle.needs import last_need, needs_of
 from contextpilot_envs.simulator.prepared import PreparedTask
 
 Ints = NDArray[np.int64]
@@ -133,8 +133,12 @@ class PlanModel:
         after = self.sizes[plan.form, np.arange(self.count)]
         leave_time = np.where(leaves, plan.leave, horizon)
         has_copy = plan.copy < horizon
-        times = np.concatenate([leave_time, plan.drop, np.where(has_copy, plan.copy_leave, horizon)])
-        deltas = np.concatenate([after - self.full, -np.where(leaves, after, self.full), -self.full])
+        times = np.concatenate(
+            [leave_time, plan.drop, np.where(has_copy, plan.copy_leave, horizon)]
+        )
+        deltas = np.concatenate(
+            [after - self.full, -np.where(leaves, after, self.full), -self.full]
+        )
         shown_at = self._copy_places(plan)
         places = np.concatenate([self._positions, self._positions, shown_at])
         live = times < horizon

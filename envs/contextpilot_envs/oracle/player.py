@@ -213,5 +213,3 @@ class OraclePolicy:
                     if mask[action]:
                         return action
         return 0
-
-

@@ -71,9 +71,7 @@ def _single_moves(model: PlanModel, plan: Plan, rng: np.random.Generator) -> Ite
         yield from _drop_moves(model, plan, group, rng)
 
 
-def _leave_moves(
-    model: PlanModel, plan: Plan, i: int, rng: np.random.Generator
-) -> Iterator[_Move]:
+def _leave_moves(model: PlanModel, plan: Plan, i: int, rng: np.random.Generator) -> Iterator[_Move]:
     one = np.array([i])
     for form in range(len(FORMS)):
         for ready in {int(model.ready[form, i]), int(model.start[form, i])}:
@@ -126,9 +124,7 @@ def _changed(model: PlanModel, plan: Plan, i: int, time: int, form: int) -> Plan
     return candidate
 
 
-def _times(
-    model: PlanModel, plan: Plan, ready: int, rng: np.random.Generator
-) -> tuple[int, ...]:
+def _times(model: PlanModel, plan: Plan, ready: int, rng: np.random.Generator) -> tuple[int, ...]:
     """Returns when something that is ready may leave: at once, with the next batches, some time."""
     if ready >= model.horizon:
         return ()

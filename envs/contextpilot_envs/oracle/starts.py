@@ -123,10 +123,16 @@ def _drop_ready(model: PlanModel, plan: Plan) -> np.ndarray[tuple[int], np.dtype
     for i in np.nonzero(plan.copy < model.horizon)[0]:
         group = np.nonzero(model.leaders == model.leaders[i])[0]
         others = [
-            last_need(model.prepared, model.needs.of[j], j, Form.ABSENT) + 1
+            last_need(model.prepared, model.needs.of[j], int(j), Form.ABSENT) + 1
             for j in group
             if j != i
         ]
-        floor = max([int(model.needs.drop_from[group].max()), int(plan.copy[i]) + COOLDOWN_REQUESTS, *others])
+        floor = max(
+            [
+                int(model.needs.drop_from[group].max()),
+                int(plan.copy[i]) + COOLDOWN_REQUESTS,
+                *others,
+            ]
+        )
         ready[group] = min(model.horizon, floor)
     return ready

@@ -1,0 +1,1 @@
+"""Tasks: generated families, recorded runs, and data sets with their own ground truth."""

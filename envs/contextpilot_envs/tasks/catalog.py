@@ -54,7 +54,8 @@ def load_source(
 
     Args:
         name: a generated family, "mixed" (all families), a replay source, or a labelled data set.
-        horizon, language: of generated tasks; other sources have their own.
+        horizon: requests of generated tasks; other sources have their own.
+        language: of generated tasks.
         data: the data folder, by default from CONTEXTPILOT_DATA; for "transcripts" the user's own.
         quotes: for replays, whether values quoted in the agent's text are demanded too.
 
