@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 
@@ -38,7 +37,7 @@ class CachedSummarizer(Summarizer):
         self.misses = 0
         self._inner = inner
         self._max_entries = max_entries
-        self._summaries: OrderedDict[bytes, str] = OrderedDict()
+        self._summaries: OrderedDict[SummaryRequest, str] = OrderedDict()
         self._lock = threading.Lock()
 
     def summarize(self, request: SummaryRequest) -> str:
@@ -47,31 +46,19 @@ class CachedSummarizer(Summarizer):
         Raises:
             SummarizerError: when the inner summarizer does.
         """
-        key = _key(request)
         with self._lock:
-            if key in self._summaries:
-                self._summaries.move_to_end(key)
+            summary = self._summaries.get(request)
+            if summary is not None:
+                self._summaries.move_to_end(request)
                 self.hits += 1
-                return self._summaries[key]
+                return summary
         # Outside the lock: a model-backed summarizer takes seconds.
         summary = self._inner.summarize(request)
         with self._lock:
             self.misses += 1
-            self._summaries[key] = summary
-            self._summaries.move_to_end(key)
+            self._summaries[request] = summary
+            self._summaries.move_to_end(request)
             while len(self._summaries) > self._max_entries:
                 self._summaries.popitem(last=False)
         return summary
 
-
-def _key(request: SummaryRequest) -> bytes:
-    """Returns a hash of all that a summary may depend on; lengths keep the fields apart."""
-    digest = hashlib.blake2b(digest_size=16)
-    fields = [request.goal, str(request.max_tokens)]
-    for source in request.sources:
-        fields += (source.id, source.kind, source.text)
-    for field in fields:
-        encoded = field.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
-    return digest.digest()

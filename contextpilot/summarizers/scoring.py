@@ -15,7 +15,7 @@ from contextpilot.summarizers.split import Piece
 
 _Term = TypeVar("_Term", str, bytes)
 
-_GOAL_WEIGHT = 3.0
+_GOAL_WEIGHT = 14.0
 """For a piece with every goal word; the weights below are on the same scale."""
 _HEADING_WEIGHT = 0.4
 """Share of a heading's match that the pieces below it get."""
@@ -136,7 +136,13 @@ def _goal_matches(
         if pairs and not piece.text.isascii():
             terms.update(pair for pair in pairs if pair in piece.text)
         found.append(terms)
-    weights = _weights(Counter(chain.from_iterable(found)), len(pieces))
+    counts = Counter(chain.from_iterable(found))
+    # A term that is nowhere here weighs as much as a rare one: a source of which every piece is
+    # beside the point must not score like one that answers.
+    weights = _weights(
+        Counter({term: max(1, counts[term]) for term in (*singulars.values(), *pairs)}),
+        len(pieces),
+    )
     scale = _GOAL_WEIGHT / (sum(weights.values()) or 1)
     return [scale * sum(map(weights.__getitem__, terms)) for terms in found]
 

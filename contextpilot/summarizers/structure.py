@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from typing import TypeAlias
 
 from contextpilot.errors import SummarizerError
 from contextpilot.summarizers.base import SourceText, Summarizer, SummaryRequest
 from contextpilot.summarizers.outline import outlined_pieces
 from contextpilot.summarizers.scoring import score_pieces
+from contextpilot.summarizers.split import Piece
 from contextpilot.tokenizers.base import Tokenizer
 
 _HEADER = re.compile(r"\[summary of ([^\]\n]+)\]\n?")
@@ -17,16 +20,19 @@ _LENGTH_EXPONENT = 0.4
 """0 would fill the summary with its best long pieces, 1 with whatever is short."""
 _SMALLEST_REST = 6
 """Tokens; what is left of the budget below this is not worth a further search."""
+_CACHED_TOKENS = 800
+"""Only the best lines of a source are kept for later summaries, which are rarely longer."""
+_CACHED_SOURCES = 1 << 16
+_CACHED_LINES = 1 << 17
+_CACHED_LABELS = 1 << 12
+_PLACE = itemgetter(1, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A candidate line of the summary."""
+_Line: TypeAlias = tuple[float, int, int, str, int]
+"""A candidate line: rank (the smaller, the better), source, place in it, text, tokens.
 
-    source: int
-    kind: str
-    text: str
-    score: float
+Plain tuples, since the garbage collector leaves those of numbers and strings alone.
+"""
 
 
 class StructureSummarizer(Summarizer):
@@ -40,6 +46,11 @@ class StructureSummarizer(Summarizer):
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Takes what counts `max_tokens`."""
         self._tokenizer = tokenizer
+        # Every summary is a selection from lines that are scored source by source, so that a
+        # source is taken apart once, in whatever runs it is summarized.
+        self._lines_of = lru_cache(maxsize=_CACHED_SOURCES)(self._scored)
+        self._summary_line = lru_cache(maxsize=_CACHED_LINES)(self._scored_alone)
+        self._label_tokens = lru_cache(maxsize=_CACHED_LABELS)(tokenizer.count)
 
     def summarize(self, request: SummaryRequest) -> str:
         """Returns a header that names every source, then the chosen pieces.
@@ -48,9 +59,8 @@ class StructureSummarizer(Summarizer):
             SummarizerError: when the sources say nothing, or `max_tokens` is too small for the
                 header and anything after it.
         """
-        header = self._header(request)
-        lines = _scored_lines(request)
-        ranking = _ranking(lines)
+        header, left = self._header(request)
+        ranking = self._ranking(request)
         if not ranking:
             raise SummarizerError(
                 f"There is nothing to summarize. Received {len(request.sources)} sources without "
@@ -58,60 +68,130 @@ class StructureSummarizer(Summarizer):
             )
         several = len(request.sources) > 1
         labels = [f"{source.id}: " if several else "" for source in request.sources]
-        chosen = self._fitting(header, lines, labels, ranking, request.max_tokens)
-        summary = _joined(header, lines, labels, chosen)
+        chosen = self._fitting(ranking, labels, left)
+        summary = _joined(header, labels, chosen)
         # Counts do not add up exactly across lines.
-        while len(chosen) > 1 and self._tokenizer.count(summary) > request.max_tokens:
+        while self._tokenizer.count(summary) > request.max_tokens:
+            if len(chosen) == 1:
+                summary = self._tokenizer.truncate(summary, request.max_tokens)
+                break
             chosen.pop()
-            summary = _joined(header, lines, labels, chosen)
-        summary = self._tokenizer.truncate(summary, request.max_tokens)
+            summary = _joined(header, labels, chosen)
         if not summary[len(header) :].strip():
-            raise _too_small(request, self._tokenizer.count(header))
+            raise _too_small(request, request.max_tokens - left)
         return summary
 
-    def _header(self, request: SummaryRequest) -> str:
-        """Returns the line that names the sources, and those of summaries among them."""
+    def _header(self, request: SummaryRequest) -> tuple[str, int]:
+        """Returns the line that names the sources, and the tokens that it leaves."""
         own = [source.id for source in request.sources]
         consumed = [name for source in request.sources for name in _named_ids(source)]
         for names in (own + consumed, own):
             header = f"[summary of {', '.join(dict.fromkeys(names))}]\n"
             needed = self._tokenizer.count(header)
             if 2 * needed <= request.max_tokens:
-                return header
+                break
         if needed >= request.max_tokens:
             raise _too_small(request, needed)
-        return header
-        if needed >= request.max_tokens:
-            raise SummarizerError(
-                f"max_tokens is too small to name the sources. Received {request.max_tokens} for "
-                f"{len(own)} sources, whose ids take {needed}. Raise summarize_max_tokens, or "
-                "summarize fewer segments at once."
-            )
-        return header
+        return header, request.max_tokens - needed
 
-    def _fitting(
-        self,
-        header: str,
-        lines: Sequence[_Line],
-        labels: Sequence[str],
-        ranking: Sequence[int],
-        max_tokens: int,
-    ) -> list[int]:
-        """Returns the indices of the lines that fit, best first; always at least one."""
-        left = max_tokens - self._tokenizer.count(header)
-        chosen: list[int] = []
+    def _ranking(self, request: SummaryRequest) -> list[_Line]:
+        """Returns the candidate lines of all sources, best first."""
+        lines: list[_Line] = []
+        for number, source in enumerate(request.sources):
+            if source.kind == "summary":
+                lines += self._lines_of_summary(number, source.text, request.goal)
+                continue
+            most = max(request.max_tokens, _CACHED_TOKENS)
+            found = self._lines_of(source.text, request.goal, most)
+            if number:
+                lines += [(rank, number, place, text, n) for rank, _, place, text, n in found]
+            else:
+                lines += found
+        lines.sort()
+        return lines
+
+    def _fitting(self, ranking: Sequence[_Line], labels: Sequence[str], left: int) -> list[_Line]:
+        """Returns the lines that fit, best first; always at least one."""
+        chosen: list[_Line] = []
         labelled: set[int] = set()
-        for index in ranking:
-            line = lines[index]
-            label = "" if line.source in labelled else labels[line.source]
-            cost = self._tokenizer.count(f"{label}{line.text}\n")
-            if cost <= left:
+        shown: set[str] = set()
+        for line in ranking:
+            _, source, _, text, cost = line
+            if source not in labelled:
+                cost += self._label_tokens(labels[source])
+            if cost <= left and text not in shown:
                 left -= cost
-                labelled.add(line.source)
-                chosen.append(index)
-            if left < _SMALLEST_REST:
-                break
+                labelled.add(source)
+                shown.add(text)
+                chosen.append(line)
+                if left < _SMALLEST_REST:
+                    break
         return chosen or [ranking[0]]
+
+    def _scored(self, text: str, goal: str, most_tokens: int) -> tuple[_Line, ...]:
+        """Returns the best lines of a text, up to a number of tokens in all."""
+        pieces = outlined_pieces(text)
+        worth = _worth(pieces, score_pieces(pieces, goal))
+        kept = [place for place, value in enumerate(worth) if value > 0]
+        lines = []
+        for place in sorted(kept, key=lambda place: -worth[place]):
+            tokens = self._tokenizer.count(pieces[place].text + "\n")
+            lines.append((-worth[place], 0, place, pieces[place].text, tokens))
+            most_tokens -= tokens
+            if most_tokens < 0:
+                break
+        return tuple(lines)
+
+    def _lines_of_summary(self, number: int, text: str, goal: str) -> list[_Line]:
+        """Returns the lines of an earlier summary, each scored by itself."""
+        header = _HEADER.match(text)
+        names = set(header[1].split(", ")) if header else set()
+        lines = []
+        for place, line in enumerate(text[header.end() if header else 0 :].split("\n")):
+            said, tokens = line, 0
+            while True:
+                name, labelled, rest = said.partition(": ")
+                if not labelled or name not in names:
+                    break
+                said, tokens = rest, tokens + self._label_tokens(f"{name}: ")
+            rank, cost = self._summary_line(said, goal)
+            if rank:
+                lines.append((rank, number, place, line, tokens + cost))
+        return lines
+
+    def _scored_alone(self, text: str, goal: str) -> tuple[float, int]:
+        """Returns the rank and the tokens of a line without its neighbours."""
+        pieces = (Piece("sentence", text),)
+        (worth,) = _worth(pieces, score_pieces(pieces, goal))
+        return -worth, self._tokenizer.count(text + "\n")
+
+
+def _worth(pieces: Sequence[Piece], scores: Sequence[float]) -> list[float]:
+    """Returns scores for length, a schema as good as its best row."""
+    worth = [
+        score / (len(piece.text) + 16) ** _LENGTH_EXPONENT
+        for piece, score in zip(pieces, scores, strict=True)
+    ]
+    best_row = 0.0
+    for index in range(len(pieces) - 1, -1, -1):
+        if pieces[index].kind == "row":
+            best_row = max(best_row, worth[index])
+        elif pieces[index].kind == "schema" and worth[index] > 0:
+            worth[index] = max(best_row, worth[index])
+            best_row = 0.0
+        else:
+            best_row = 0.0
+    return worth
+
+
+def _joined(header: str, labels: Sequence[str], chosen: Sequence[_Line]) -> str:
+    """Returns the summary: chosen lines in original order, each source labelled once."""
+    shown: list[str] = []
+    last = -1
+    for _, source, _, text, _ in sorted(chosen, key=_PLACE):
+        shown.append(text if source == last else labels[source] + text)
+        last = source
+    return header + "\n".join(shown)
 
 
 def _too_small(request: SummaryRequest, needed: int) -> SummarizerError:
@@ -123,52 +203,8 @@ def _too_small(request: SummaryRequest, needed: int) -> SummarizerError:
     )
 
 
-def _scored_lines(request: SummaryRequest) -> list[_Line]:
-    """Returns the pieces of all sources, scored together."""
-    groups = [outlined_pieces(_without_header(source)) for source in request.sources]
-    pieces = [(index, piece) for index, group in enumerate(groups) for piece in group]
-    scores = score_pieces([piece for _, piece in pieces], request.goal)
-    return [
-        _Line(index, piece.kind, piece.text, score)
-        for (index, piece), score in zip(pieces, scores, strict=True)
-    ]
-
-
-def _ranking(lines: Sequence[_Line]) -> list[int]:
-    """Returns the indices of lines with a score, by score for length, a schema before its rows."""
-    worth = [line.score / (len(line.text) + 16) ** _LENGTH_EXPONENT for line in lines]
-    best_row = 0.0
-    for index in range(len(lines) - 1, -1, -1):
-        if lines[index].kind == "row":
-            best_row = max(best_row, worth[index])
-        elif lines[index].kind == "schema":
-            worth[index] = max(best_row, worth[index])
-            best_row = 0.0
-        else:
-            best_row = 0.0
-    kept = [index for index, line in enumerate(lines) if line.score > 0]
-    return sorted(kept, key=lambda index: -worth[index])
-
-
-def _joined(
-    header: str, lines: Sequence[_Line], labels: Sequence[str], chosen: Sequence[int]
-) -> str:
-    """Returns the summary: chosen lines in original order, each source labelled once."""
-    shown: list[str] = []
-    last = -1
-    for index in sorted(chosen):
-        line = lines[index]
-        shown.append(line.text if line.source == last else labels[line.source] + line.text)
-        last = line.source
-    return header + "\n".join(shown)
-
-
 def _named_ids(source: SourceText) -> list[str]:
     """Returns the ids in the header of an earlier summary."""
     match = _HEADER.match(source.text) if source.kind == "summary" else None
     return match[1].split(", ") if match else []
 
-
-def _without_header(source: SourceText) -> str:
-    """Returns the text of a source; an earlier summary without its header."""
-    return _HEADER.sub("", source.text, count=1) if source.kind == "summary" else source.text

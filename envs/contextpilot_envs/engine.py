@@ -24,7 +24,8 @@ from contextpilot_envs.simulator.episode import Episode, EpisodeSnapshot
 from contextpilot_envs.simulator.prepared import PreparedTask
 from contextpilot_envs.tasks.base import TaskSource
 
-_CACHED_TASKS = 512
+_CACHED_TASKS = 2048
+"""More than the training split of the generated families has."""
 
 INVALID_PRICE = 0.01
 """What a masked action costs; it changes nothing else."""

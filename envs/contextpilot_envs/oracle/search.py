@@ -9,32 +9,73 @@ from numpy.typing import NDArray
 
 from contextpilot.core.invariants import COOLDOWN_REQUESTS
 from contextpilot_envs.oracle.plan import FORMS, Plan, PlanModel
+from contextpilot_envs.oracle.schedule import scheduled
 from contextpilot_envs.oracle.starts import gaps, independent, starts, use_copy
 
-MAX_EVALUATIONS = 8000
-"""Per start; long sessions stop here, short tasks converge long before."""
+MAX_EVALUATIONS = 6000
+"""Per descent; long sessions stop here, short tasks converge long before."""
 
 KEPT_STARTS = 3
 KEPT_GAPS = 3
 
-Indices = NDArray[np.int64]
+TOLERANCE = 1e-6
 
+KICKS = 8
+"""How often the best plan is disturbed and improved again."""
+
+Indices = NDArray[np.int64]
 _Move = tuple[Indices, Plan]
 
 
 def best_plans(model: PlanModel, seed: int = 0) -> list[Plan]:
     """Returns improved plans, the cheapest first, and the starts that they came from."""
-    initial = sorted(starts(model), key=model.bill)
-    improved = [descend(model, plan, seed) for plan in initial[:KEPT_STARTS]]
-    improved.sort(key=model.bill)
-    return [*improved, *initial[:KEPT_STARTS], model.empty()]
-
-
-def descend(model: PlanModel, start: Plan, seed: int) -> Plan:
-    """Returns the plan that no single segment and no block move improves (or the cap's)."""
     rng = np.random.default_rng(seed)
+    initial = _distinct(model, [*starts(model), *scheduled(model, seed)])[:KEPT_STARTS]
+    improved = [descend(model, plan, rng, MAX_EVALUATIONS) for plan in initial]
+    best, bill = _cheapest(model, improved)
+    for _ in range(KICKS):
+        candidate = descend(model, _kicked(model, best, rng), rng, MAX_EVALUATIONS // 4)
+        price = model.bill(candidate)
+        if price < bill - TOLERANCE:
+            best, bill = candidate, price
+    return _distinct(model, [best, *improved, *initial, model.empty()])
+
+
+def _distinct(model: PlanModel, plans: list[Plan]) -> list[Plan]:
+    """Returns the plans by price, one of each price."""
+    priced = {round(model.bill(plan), 3): plan for plan in reversed(plans)}
+    return [priced[price] for price in sorted(priced)]
+
+
+def _cheapest(model: PlanModel, plans: list[Plan]) -> tuple[Plan, float]:
+    priced = [(model.bill(plan), k) for k, plan in enumerate(plans)]
+    bill, k = min(priced)
+    return plans[k], bill
+
+
+def _kicked(model: PlanModel, plan: Plan, rng: np.random.Generator) -> Plan:
+    """Returns a plan in which some exchanges, a run of them or any, start anew."""
+    kicked, exchanges = plan.clone(), np.unique(model.leaders)
+    count = int(rng.integers(1, max(2, len(exchanges) // 3)))
+    if rng.random() < 0.5:
+        first = int(rng.integers(len(exchanges)))
+        chosen = exchanges[first : first + count]
+    else:
+        chosen = rng.choice(exchanges, count, replace=False)
+    kicked.put(model.empty(), np.nonzero(np.isin(model.leaders, chosen))[0])
+    style = int(rng.integers(3))
+    for leader in chosen.tolist() if style else ():  # 0: all of it stays
+        ready = int(model.drop_ready[leader])
+        if ready < model.horizon:
+            group = model.leaders == leader
+            kicked.drop[group] = ready if style == 1 else rng.integers(ready, model.horizon)
+    return kicked
+
+
+def descend(model: PlanModel, start: Plan, rng: np.random.Generator, evaluations: int) -> Plan:
+    """Returns the plan that no single segment and no block move improves (or the cap's)."""
     plan, bill, used = start.clone(), model.bill(start), 0
-    while used < MAX_EVALUATIONS:
+    while used < evaluations:
         before = bill
         for propose in (_single_moves, _block_moves):
             for indices, candidate in propose(model, plan, rng):
@@ -42,14 +83,14 @@ def descend(model: PlanModel, start: Plan, seed: int) -> Plan:
                 saved = Plan(*(getattr(plan, n)[indices].copy() for n in Plan.__slots__))
                 plan.put(candidate, indices)
                 price = model.bill(plan)
-                if price < bill - 1e-6:
+                if price < bill - TOLERANCE:
                     bill = price
                 else:
                     for name in Plan.__slots__:
                         getattr(plan, name)[indices] = getattr(saved, name)
-                if used >= MAX_EVALUATIONS:
+                if used >= evaluations:
                     return plan
-        if bill >= before - 1e-6:
+        if bill >= before - TOLERANCE:
             return plan
     return plan
 

@@ -93,7 +93,7 @@ def batched(model: PlanModel, lone: Plan, threshold: int, *, drops: bool) -> Pla
     """Returns a plan in which segments leave together once they free `threshold` tokens."""
     plan = lone.clone()
     everyone = np.arange(model.count)
-    drop_ready = _drop_ready(model, lone) if drops else np.full(model.count, model.horizon)
+    may_drop = drop_ready(model, lone) if drops else np.full(model.count, model.horizon)
     after = model.sizes[plan.form, everyone]
     waiting = np.where(plan.leave < model.horizon, plan.leave, model.horizon)
     plan.leave[:] = model.horizon
@@ -103,7 +103,7 @@ def batched(model: PlanModel, lone: Plan, threshold: int, *, drops: bool) -> Pla
     total = float(model.prepared.prefix_tokens)
     for t in range(model.horizon):
         total += model.full[model.arrival == t].sum() + model.full[plan.copy == t].sum()
-        dropping = ~gone & (drop_ready <= t)
+        dropping = ~gone & (may_drop <= t)
         leaving = ~left & ~gone & ~dropping & (waiting <= t)
         freed = size[dropping].sum() + (size - after)[leaving].sum()
         if freed <= 0 or (freed < threshold and total <= model.limit):
@@ -117,7 +117,7 @@ def batched(model: PlanModel, lone: Plan, threshold: int, *, drops: bool) -> Pla
     return plan
 
 
-def _drop_ready(model: PlanModel, plan: Plan) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def drop_ready(model: PlanModel, plan: Plan) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """When exchanges may be dropped; what has a copy may go once the copy is there."""
     ready = model.drop_ready.copy()
     for i in np.nonzero(plan.copy < model.horizon)[0]:
