@@ -295,7 +295,8 @@ class Context:
         return ContextSnapshot(
             self.columns.dump(indices), indices, self.length, self.total, self.break_at,
             self.sent_length, self.request, self.latest_user, tuple(self.unread),
-            self.arrived_tokens, self.cold, tuple(self.entries[self.native :]), dict(self.resources),
+            self.arrived_tokens, self.cold, tuple(self.entries[self.native :]),
+            dict(self.resources),
         )  # fmt: skip
 
     def restore(self, snapshot: ContextSnapshot) -> None:

@@ -11,6 +11,7 @@ RECENT_OPS = 4
 RECENT_BITS = 3
 """How many of the latest operations a log has at hand, as one small number."""
 
+_APPLIED = Outcome.APPLIED
 _RECENT_MASK = (1 << RECENT_OPS * RECENT_BITS) - 1
 
 
@@ -45,7 +46,7 @@ class EditLog:
     def is_live(self, record: EditRecord) -> bool:
         """True where a record was applied, changed something, and was not undone."""
         return (
-            record.outcome == Outcome.APPLIED
+            record.outcome == _APPLIED
             and record.undoes < 0
             and bool(record.changes)
             and record.id not in self._undone

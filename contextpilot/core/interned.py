@@ -103,12 +103,13 @@ class Interned:
 class InternedCopy(Interned):
     """A copy of an interned original. Most copies are never read, so its segment is made late."""
 
-    __slots__ = ("_make",)
+    __slots__ = ("_id", "_make", "_original")
 
     def __init__(
-        self, make: Callable[[], Segment], original: Interned, *, origin: int, leader: int,
-        stub_tokens: int,
+        self, original: Interned, make: Callable[[Segment, str], Segment], segment_id: str, *,
+        origin: int, leader: int, stub_tokens: int,
     ) -> None:  # fmt: skip
+        """Takes what it shows, what makes its segment of that and of an id, and the id."""
         self.kind = _COPY
         # A turn's copy shows its calls as text.
         self.text_tokens = -1 if original.kind == _TURN else original.text_tokens
@@ -123,11 +124,17 @@ class InternedCopy(Interned):
         self.goal_relevance = original.goal_relevance
         self._render = original._render
         self._rendered = {}
-        self._make = make
+        self._make, self._original, self._id = make, original, segment_id
+
+    def text(self, form: int) -> str:
+        """Returns what the agent's model reads of the copy in a form."""
+        if form == _FULL and self._original.kind != _TURN:
+            return self._original.segment.text
+        return super().text(form)
 
     def __getattr__(self, name: str) -> Segment:
         """Makes the segment when it is first asked for; no other attribute is ever missing."""
         if name != "segment":
             raise AttributeError(name)
-        self.segment = self._make()
+        self.segment = self._make(self._original.segment, self._id)
         return self.segment

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -104,7 +103,6 @@ class SegmentFacts:
 
 Invariant: TypeAlias = Callable[[Any], Value]
 """Takes `Facts` or `SegmentFacts`."""
-
 
 
 def arrived(f: Any) -> Value:
@@ -230,9 +228,6 @@ LEGAL: Mapping[str, tuple[Invariant, ...]] = MappingProxyType(
     }
 )
 """Which invariants each way of editing must satisfy; the mask and `apply_edit` both read this."""
-
-INVARIANTS: tuple[Invariant, ...] = tuple(dict.fromkeys(chain.from_iterable(LEGAL.values())))
-"""All of them once."""
 
 
 def legal_facts(rule: str, facts: Facts) -> Any:

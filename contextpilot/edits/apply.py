@@ -36,7 +36,9 @@ from contextpilot.errors import SummarizerError
 from contextpilot.tokenizers.count import MESSAGE_TOKENS
 
 # Plain integers: enumeration members are slow to compare and to store.
-_ABSENT, _FULL, _STUB_FORM = int(Form.ABSENT), int(Form.FULL), int(Form.STUB)
+_ABSENT, _FULL = int(Form.ABSENT), int(Form.FULL)
+_STUB_FORM, _SUMMARY_FORM = int(Form.STUB), int(Form.SUMMARY)
+_IN_PLACE, _AT_END = Placement.IN_PLACE, Placement.AT_END
 
 
 def apply_edit(
@@ -148,7 +150,7 @@ def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
     entry.set_summary(text, tokens)
     output = f"{segment.id}.summary"
     services.archive.put(services.session, summary_segment(output, text, [segment]))
-    change = shift(context, index, form=Form.SUMMARY, mark=-1, edited=context.request)
+    change = shift(context, index, form=_SUMMARY_FORM, mark=-1, edited=context.request)
     return Effect(ids, params, (change,), output, cost)
 
 
@@ -182,7 +184,7 @@ def _summarize_run(context: Context, edit: Summarize, services: Services) -> Eff
 
 
 def _reload(context: Context, edit: Reload, services: Services) -> Effect:
-    in_place = edit.placement == Placement.IN_PLACE
+    in_place = edit.placement == _IN_PLACE
     changes: list[Change] = []
     output = ""
     for target in edit.targets:
@@ -209,7 +211,7 @@ def reload_for_agent(
     count_reloads(context, changes, 1)
     record = EditRecord(
         len(log), context.request, Op.RELOAD, _ids(context, (index,)),
-        _PLACED[Placement.AT_END], reason, before, context.total,
+        _PLACED[_AT_END], reason, before, context.total,
         break_position=context.break_at if context.has_pending_break else -1,
         output=output, changes=changes,
     )  # fmt: skip

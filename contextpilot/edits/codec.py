@@ -32,7 +32,12 @@ from contextpilot.errors import ConfigurationError, IllegalEditError
 
 ACTION_VERSION = 1
 
+# Looked up once: members of an enumeration are slow to reach through their class.
 _SUMMARY = int(Kind.SUMMARY)
+_STUB, _OUTLINE = Form.STUB, Form.OUTLINE
+_KEEP, _SUMMARIZE, _FOLD, _EXPIRE, _DROP, _RELOAD, _ = Op
+_PLACEMENTS = {placement.value: placement for placement in Placement}
+_POSITIONS = {position.value: position for position in Position}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +144,7 @@ class ActionCodec:
             ConfigurationError: when it is outside [0, size).
         """
         if not 0 <= action < self.size:
-            raise ConfigurationError(
-                f"an action must lie in [0, {self.size}). Received {action}."
-            )
+            raise ConfigurationError(f"an action must lie in [0, {self.size}). Received {action}.")
         return self._actions[action]
 
 
@@ -152,26 +155,26 @@ def to_edit(context: Context, action: Action, index: int) -> Edit:
         IllegalEditError: when the slot is empty (index -1), or nothing may leave with it.
     """
     op, preset = action.op, action.preset
-    if op == Op.KEEP:
+    if op == _KEEP:
         return Keep()
     if index < 0:
         raise IllegalEditError(
             f"slot {action.slot} is empty. The action mask shows what is legal.", "arrived"
         )
-    if op == Op.SUMMARIZE:
+    if op == _SUMMARIZE:
         return _summarize(context, index, run=preset == "through")
-    if op == Op.FOLD:
+    if op == _FOLD:
         if preset == "flush":
             return Fold(marked_behind(context, index, "flush_fold"))
-        return Fold((index,), Form.OUTLINE if preset == "outline" else Form.STUB)
-    if op == Op.EXPIRE:
+        return Fold((index,), _OUTLINE if preset == "outline" else _STUB)
+    if op == _EXPIRE:
         return Expire((index,), int(preset))
-    if op == Op.DROP:
+    if op == _DROP:
         flush = preset == "flush"
         return Drop(marked_behind(context, index, "flush_drop") if flush else (index,))
-    if op == Op.RELOAD:
-        return Reload((index,), Placement(preset))
-    return Reorder((index,), Position(preset))
+    if op == _RELOAD:
+        return Reload((index,), _PLACEMENTS[preset])
+    return Reorder((index,), _POSITIONS[preset])
 
 
 def marked_behind(context: Context, index: int, rule: str) -> tuple[int, ...]:

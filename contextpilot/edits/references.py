@@ -16,7 +16,9 @@ from contextpilot.core.segment import Kind, Segment
 
 _DISTINCTIVE = re.compile(r"[A-Za-z_][\w./-]{5,80}|\d[\d.:-]{3,40}|[\u4e00-\u9fff]{2,8}")
 _WORD = re.compile(r"[a-z0-9]{4,}|[\u4e00-\u9fff]")
-_RESOURCE_KEYS = ("file_path", "path", "filename", "notebook_path", "url", "command", "cmd", "query")
+_RESOURCE_KEYS = (
+    "file_path", "path", "filename", "notebook_path", "url", "command", "cmd", "query",
+)  # fmt: skip
 
 COMMON_SHARE = 6
 """A string that more than this many segments have does not tell which one is meant."""

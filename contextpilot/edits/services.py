@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from contextpilot.archives.base import Archive
 from contextpilot.core.interned import Interned, InternedCopy
@@ -54,7 +53,9 @@ class Services:
         """Returns what an edited form costs: its text and the framing that its message keeps."""
         return self.scaled(self.tokenizer.count(text) + MESSAGE_TOKENS)
 
-    def intern(self, segments: Sequence[Segment]) -> tuple[list[Interned], dict[int, tuple[int, ...]]]:
+    def intern(
+        self, segments: Sequence[Segment]
+    ) -> tuple[list[Interned], dict[int, tuple[int, ...]]]:
         """Returns the interned segments and the members of each exchange, by leader."""
         leaders: dict[str, int] = {}
         groups: dict[int, list[int]] = {}
@@ -109,11 +110,12 @@ class Services:
         segment, full, segment_id = original.segment, original.full_tokens, f"m{made}"
         stub = full
         if full > LEAST_STUB_TOKENS:
-            stub = min(full, self.shown_tokens(stub_line(segment_id, segment.name, Kind.COPY, full)))
+            stub = min(
+                full, self.shown_tokens(stub_line(segment_id, segment.name, Kind.COPY, full))
+            )
         return InternedCopy(
-            partial(copy_segment, segment, segment_id), original, origin=origin, leader=made,
-            stub_tokens=stub,
-        )  # fmt: skip
+            original, copy_segment, segment_id, origin=origin, leader=made, stub_tokens=stub
+        )
 
     def interned_summary(self, summary: Segment, leader: int, tokens: int) -> Interned:
         """Returns a summary whose text's tokens are known; a fold of it would save nothing."""

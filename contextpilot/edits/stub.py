@@ -61,11 +61,15 @@ def outline_stub(
     text = segment.text
     if len(text) <= len(bare):
         return bare
-    outline = _data_outline(text, max_chars) or _line_outline(
-        text, head_lines, tail_lines, max_chars
-    )
+    outline = _outline(text, head_lines, tail_lines, max_chars)
     stub = f"{bare}\n{outline}"
     return stub if outline and len(stub) < len(text) else bare
+
+
+@lru_cache(maxsize=1 << 12)
+def _outline(text: str, head_lines: int, tail_lines: int, max_chars: int) -> str:
+    """Returns what an original and all its copies have below their bare lines."""
+    return _data_outline(text, max_chars) or _line_outline(text, head_lines, tail_lines, max_chars)
 
 
 def _data_outline(text: str, max_chars: int) -> str:

@@ -40,9 +40,16 @@ def undo(context: Context, log: EditLog, record: EditRecord) -> tuple[int, ...]:
             count_reloads(context, later.changes, -1)
         log.append(
             EditRecord(
-                len(log), context.request, later.op, later.targets, {}, "undo", before,
-                context.total, undoes=later.id,
-            )  # fmt: skip
+                len(log),
+                context.request,
+                later.op,
+                later.targets,
+                {},
+                "undo",
+                before,
+                context.total,
+                undoes=later.id,
+            )
         )
         undone.append(later.id)
     return tuple(undone)

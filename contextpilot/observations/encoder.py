@@ -28,7 +28,7 @@ from contextpilot.observations.features import (
     STATE_INDEX,
     TOKEN_SCALE,
 )
-from contextpilot.observations.live import Live
+from contextpilot.observations.live import Live, Rules
 from contextpilot.observations.scales import (
     log_age,
     log_tokens,
@@ -47,7 +47,8 @@ _RELOADS = [p for p, preset in enumerate(CONTEXT_PRESETS) if preset.rule.startsw
 _RULES = tuple(dict.fromkeys(preset.rule for preset in CONTEXT_PRESETS))
 _RULE_OF_PRESET = [_RULES.index(preset.rule) for preset in CONTEXT_PRESETS]
 _DUE = _RULES.index("flush_fold")
-_ARCHIVE_RULES = tuple(preset.rule for preset in ARCHIVE_PRESETS)
+_CONTEXT_RULES = Rules(_RULES)
+_ARCHIVE_RULES = Rules([preset.rule for preset in ARCHIVE_PRESETS])
 
 
 class ObservationEncoder:
@@ -270,7 +271,7 @@ class ObservationEncoder:
         columns = live.columns
         self.segment_mask[rows, slots] = columns["form"] != Form.ABSENT
         self._size[rows, slots] = columns["size"]
-        verdicts = live.verdicts(_RULES)
+        verdicts = _CONTEXT_RULES.verdicts(live.facts)
         self._due[rows, slots] = (columns["size"] - columns["stub"]) * verdicts[_DUE]
         actions = 1 + np.arange(len(CONTEXT_PRESETS))[:, None] * self.codec.context_slots + slots
         self._legal[rows, actions] = verdicts[_RULE_OF_PRESET]
@@ -285,7 +286,7 @@ class ObservationEncoder:
         self.archive[rows, slots] = features
         presets = np.arange(len(ARCHIVE_PRESETS))[:, None]
         actions = self.codec.archive_start + presets * self.codec.archive_slots + slots
-        self._legal[rows, actions] = live.verdicts(_ARCHIVE_RULES)
+        self._legal[rows, actions] = _ARCHIVE_RULES.verdicts(live.facts)
 
     # ---- whole rows --------------------------------------------------------------------------
 
@@ -365,9 +366,11 @@ class ObservationEncoder:
         fits = self._full <= room[:, None]
         for p in _RELOADS:
             mask[:, 1 + p * slots : 1 + (p + 1) * slots] &= fits
-        if self.codec.archive_slots:
-            fits = self._archive_full <= room[:, None]
-            mask[:, self.codec.archive_start :] &= np.tile(fits, len(ARCHIVE_PRESETS))
+        slots = self.codec.archive_slots
+        fits = self._archive_full <= room[:, None]
+        for q in range(len(ARCHIVE_PRESETS)):
+            start = self.codec.archive_start + q * slots
+            mask[:, start : start + slots] &= fits
 
 
 def _pairs(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contextpilot.core.columns import COLUMN_DEFAULTS
-from contextpilot.core.invariants import FACT_COLUMNS, INVARIANTS, LEGAL, Facts
+from contextpilot.core.invariants import FACT_COLUMNS, LEGAL, Facts
 from contextpilot.core.segment import Form
 from contextpilot.observations.batch import ColumnBatch
 from contextpilot.observations.features import ARCHIVE_INDEX, SEGMENT_INDEX
@@ -32,6 +33,26 @@ _COLUMNS = tuple(name for name in COLUMN_DEFAULTS if name != "order")
 _FORM_FULL = _S["form_full"]
 
 
+class Rules:
+    """Some legality rules, to be judged together: each invariant is asked once."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        needed = [LEGAL[name] for name in names]
+        self._invariants = tuple(dict.fromkeys(chain.from_iterable(needed)))
+        # Eight invariants a byte: a rule is a few bytes that must be there.
+        bits = [[invariant in rule for invariant in self._invariants] for rule in needed]
+        self._needed = np.packbits(np.array(bits), axis=1)[:, :, None]
+
+    def verdicts(self, facts: Facts) -> NDArray[np.bool_]:
+        """Returns where every invariant of each rule holds, (rules, n)."""
+        holds = np.empty((len(self._invariants), len(facts.form)), bool)
+        for k, invariant in enumerate(self._invariants):
+            holds[k] = invariant(facts)
+        found = np.packbits(holds, axis=0)
+        verdict: NDArray[np.bool_] = ((found & self._needed) == self._needed).all(axis=1)
+        return verdict
+
+
 class Live:
     """The columns of n (row, segment) pairs, read at once.
 
@@ -50,21 +71,10 @@ class Live:
         flat = batch.table.reshape(len(batch.table), -1)[:count]
         values = flat.take(rows * batch.capacity + index, axis=1)
         self.columns = dict(zip(_COLUMNS, values, strict=True))
-        of_context: list[Any] = [numbers[name].take(rows) for name in _CONTEXT_NUMBERS]
-        columns: list[Any] = [self.columns[name] for name in FACT_COLUMNS]
-        self.facts = Facts(*columns, *of_context, _NO_ROOM_LIMIT)
-
-    def verdicts(self, rules: Sequence[str]) -> NDArray[np.bool_]:
-        """Returns where every invariant of a rule holds, (rules, n)."""
-        facts, n = self.facts, len(self.columns["form"])
-        holds = np.empty((len(INVARIANTS), n), bool)
-        for k, invariant in enumerate(INVARIANTS):
-            holds[k] = invariant(facts)
-        # Eight invariants a byte: a rule is a few bytes that must be there.
-        found = np.packbits(holds, axis=0)
-        needed = _NEEDED[[_RULES.index(rule) for rule in rules]][:, :, None]
-        verdict: NDArray[np.bool_] = ((found & needed) == needed).all(axis=1)
-        return verdict
+        facts: list[Any] = [self.columns[name] for name in FACT_COLUMNS]
+        facts += [numbers[name].take(rows) for name in _CONTEXT_NUMBERS]
+        facts.append(_NO_ROOM_LIMIT)
+        self.facts = Facts(*facts)
 
     def write_features(self, out: Floats) -> None:
         """Fills the live columns of (n, F) segment features whose constant ones are there."""
@@ -97,7 +107,3 @@ class Live:
 
 
 _FORM_ROWS = np.eye(len(Form), dtype=np.float32)[:, 1:]
-_RULES = tuple(LEGAL)
-_NEEDED = np.packbits(
-    np.array([[invariant in LEGAL[rule] for invariant in INVARIANTS] for rule in _RULES]), axis=1
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,9 +9,9 @@ from numpy.typing import NDArray
 
 from contextpilot.core.context import Context
 from contextpilot.core.interned import Interned
-from contextpilot.core.segment import Kind, Role
+from contextpilot.core.segment import Kind, Role, Segment
 from contextpilot.edits.made import copy_segment
-from contextpilot.observations.features import ARCHIVE_INDEX, SEGMENT_INDEX, TOKEN_SCALE
+from contextpilot.observations.features import ARCHIVE_INDEX, SEGMENT_INDEX
 from contextpilot.observations.scales import log_tokens
 from contextpilot.observations.text import SEGMENT_TEXT_TOKENS, text_tokens
 
@@ -35,30 +34,42 @@ class Statics:
     __slots__ = _FIELDS
 
     def __init__(self, entries: Sequence[Interned]) -> None:
-        n = len(entries)
-        self.segments = np.zeros((n, len(_S)), np.float32)
+        segments = [entry.segment for entry in entries]
+        self.segments = _features(entries)
+        n, kind = len(entries), np.array([entry.kind for entry in entries], np.intp)
         self.archive = np.zeros((n, len(_A)), np.float32)
-        self.tokens = np.zeros((n, SEGMENT_TEXT_TOKENS), np.int16)
-        self.copy_tokens = np.zeros((n, SEGMENT_TEXT_TOKENS), np.int16)
-        self.tool = np.zeros(n, bool)
-        for i, entry in enumerate(entries):
-            segment, row, old = entry.segment, self.segments[i], self.archive[i]
-            full = math.log1p(entry.full_tokens) / TOKEN_SCALE
-            row[_S["full"]] = full
-            row[_S["stub"]] = math.log1p(entry.stub_tokens) / TOKEN_SCALE
-            row[_S["goal_relevance"]] = entry.goal_relevance
-            row[_S["trust"]] = trust = segment.trust / 3
-            row[_S["in_exchange"]] = bool(segment.exchange)
-            row[_S["resource"]] = bool(entry.resource)
-            row[_S["kind_text"] + entry.kind] = 1
-            old[_A["full"]], old[_A["goal_relevance"]] = full, entry.goal_relevance
-            old[_A["trust"]] = trust
-            old[_A["kind_text"] + entry.kind] = 1
-            self.tokens[i] = self.copy_tokens[i] = text_tokens(segment.text, SEGMENT_TEXT_TOKENS)
-            if segment.kind == Kind.TURN:
-                copied = copy_segment(segment, "").text
-                self.copy_tokens[i] = text_tokens(copied, SEGMENT_TEXT_TOKENS)
-            self.tool[i] = segment.role == Role.TOOL
+        for name in ("full", "goal_relevance", "trust"):
+            self.archive[:, _A[name]] = self.segments[:, _S[name]]
+        self.archive[np.arange(n), _A["kind_text"] + kind] = 1
+        self.tokens = _tokens_of(segments)
+        self.copy_tokens = self.tokens.copy()
+        turns = np.flatnonzero(kind == Kind.TURN)
+        self.copy_tokens[turns] = _tokens_of([copy_segment(segments[i], "") for i in turns])
+        self.tool = np.array([segment.role == Role.TOOL for segment in segments], bool)
+
+
+def _features(entries: Sequence[Interned]) -> NDArray[np.float32]:
+    """Returns the constant columns of SEGMENT_FEATURES, the others zero, (n, F)."""
+    segments = [entry.segment for entry in entries]
+    numbers = np.array(
+        [(entry.full_tokens, entry.stub_tokens, entry.kind) for entry in entries], np.intp
+    ).reshape(-1, 3)
+    out = np.zeros((len(entries), len(_S)), np.float32)
+    out[:, _S["full"]] = log_tokens(numbers[:, 0])
+    out[:, _S["stub"]] = log_tokens(numbers[:, 1])
+    out[:, _S["goal_relevance"]] = [entry.goal_relevance for entry in entries]
+    out[:, _S["trust"]] = [segment.trust / 3 for segment in segments]
+    out[:, _S["in_exchange"]] = [bool(segment.exchange) for segment in segments]
+    out[:, _S["resource"]] = [bool(entry.resource) for entry in entries]
+    out[np.arange(len(entries)), _S["kind_text"] + numbers[:, 2]] = 1
+    return out
+
+
+def _tokens_of(segments: Sequence[Segment]) -> NDArray[np.int16]:
+    tokens = np.zeros((len(segments), SEGMENT_TEXT_TOKENS), np.int16)
+    for row, segment in zip(tokens, segments, strict=True):
+        row[:] = text_tokens(segment.text, SEGMENT_TEXT_TOKENS)
+    return tokens
 
 
 class BatchStatics:
@@ -69,7 +80,7 @@ class BatchStatics:
             made has features and tokens only, as it is not reloaded.
     """
 
-    __slots__ = (*_FIELDS, "_copies", "_known")
+    __slots__ = (*_FIELDS, "_copies", "_known", "_made", "_places")
 
     def __init__(self, rows: int) -> None:
         self.segments: NDArray[np.float32] = np.zeros((rows, 0, len(_S)), np.float32)
@@ -79,6 +90,8 @@ class BatchStatics:
         self.tool: NDArray[np.bool_] = np.zeros((rows, 0), bool)
         self._known = [0] * rows
         self._copies: list[tuple[int, int, int, int]] = []
+        self._made: list[Interned] = []
+        self._places: list[tuple[int, int]] = []
 
     def reserve(self, capacity: int) -> None:
         """Makes room for at least `capacity` segments a row."""
@@ -107,23 +120,28 @@ class BatchStatics:
             if entry.origin >= 0:
                 self._copies.append((row, index, entry.origin, entry.stub_tokens))
             else:
-                made = Statics((entry,))
-                self.segments[row, index], self.tokens[row, index] = made.segments, made.tokens
+                self._places.append((row, index))
+                self._made.append(entry)
         self._known[row] = len(entries)
 
     def settle(self) -> None:
-        """Writes all copies at once: what they show is known from their originals."""
-        if not self._copies:
-            return
-        row, made, origin, stub = np.array(self._copies, np.intp).T
-        self._copies.clear()
-        features = self.segments[row, origin]
-        features[:, _S["stub"]] = log_tokens(stub)
-        features[:, _S["in_exchange"]] = features[:, _S["resource"]] = 0
-        features[:, _KINDS] = 0
-        features[:, _S["kind_copy"]] = 1
-        self.segments[row, made] = features
-        self.tokens[row, made] = self.copy_tokens[row, origin]
+        """Writes all that `extend` has found, at once."""
+        if self._made:
+            row, index = np.array(self._places, np.intp).T
+            self.segments[row, index] = _features(self._made)
+            self.tokens[row, index] = _tokens_of([entry.segment for entry in self._made])
+            self._made.clear()
+            self._places.clear()
+        if self._copies:  # what they show is known from their originals
+            row, index, origin, stub = np.array(self._copies, np.intp).T
+            features = self.segments[row, origin]
+            features[:, _S["stub"]] = log_tokens(stub)
+            features[:, _S["in_exchange"]] = features[:, _S["resource"]] = 0
+            features[:, _KINDS] = 0
+            features[:, _S["kind_copy"]] = 1
+            self.segments[row, index] = features
+            self.tokens[row, index] = self.copy_tokens[row, origin]
+            self._copies.clear()
 
     def forget(self, row: int, context: Context) -> None:
         """Drops what was made in a row: another branch may have given the indices anew."""

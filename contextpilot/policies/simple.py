@@ -17,7 +17,7 @@ class KeepAll:
     def reset(self, seed: int) -> None:
         """Has nothing to forget."""
 
-    def __call__(self, _observation: Observation) -> int:
+    def __call__(self, observation: Observation) -> int:  # noqa: ARG002 - whatever it sees
         """Returns keep."""
         return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from contextpilot.retrieval.terms import text_terms
 
 if TYPE_CHECKING:
     import bm25s
+
+_REMEMBERED_QUERIES = 64
 
 
 class Bm25Retriever(Retriever):
@@ -29,6 +32,8 @@ class Bm25Retriever(Retriever):
         self._index: bm25s.BM25 | None = None
         self._indexed = False
         self._lock = threading.Lock()
+        # Agents ask the same again; what they may find differs.
+        self._ranking = lru_cache(maxsize=_REMEMBERED_QUERIES)(self._ranked)
 
     def search(
         self, query: str, limit: int, allowed: Collection[int] | None = None
@@ -40,6 +45,14 @@ class Bm25Retriever(Retriever):
         """
         if limit < 0:
             raise ConfigurationError(f"limit must be 0 or more. Received {limit}.")
+        ranking = self._ranking(query)
+        if allowed is not None:
+            permitted = set(allowed)
+            ranking = tuple(found for found in ranking if found[0] in permitted)
+        return ranking[:limit]
+
+    def _ranked(self, query: str) -> tuple[tuple[int, float], ...]:
+        """Returns the whole corpus as far as it has a score, best first."""
         with self._lock:
             if not self._indexed:
                 self._make_index()
@@ -48,10 +61,7 @@ class Bm25Retriever(Retriever):
             return ()
         scores = self._index.get_scores_from_ids(known)
         found = np.flatnonzero(scores > 0)
-        if allowed is not None:
-            permitted = set(allowed)
-            found = found[[index in permitted for index in found.tolist()]]
-        best = found[np.argsort(-scores[found], kind="stable")][:limit]
+        best = found[np.argsort(-scores[found], kind="stable")]
         return tuple(zip(best.tolist(), scores[best].tolist(), strict=True))
 
     def _make_index(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -11,7 +12,7 @@ from typing import TypeAlias
 from contextpilot.errors import SummarizerError
 from contextpilot.summarizers.base import SourceText, Summarizer, SummaryRequest
 from contextpilot.summarizers.outline import outlined_pieces
-from contextpilot.summarizers.scoring import score_pieces
+from contextpilot.summarizers.scoring import score_line, score_pieces
 from contextpilot.summarizers.split import Piece
 from contextpilot.tokenizers.base import Tokenizer
 
@@ -20,6 +21,8 @@ _LENGTH_EXPONENT = 0.4
 """0 would fill the summary with its best long pieces, 1 with whatever is short."""
 _SMALLEST_REST = 6
 """Tokens; what is left of the budget below this is not worth a further search."""
+_MOST_MISFITS = 8
+"""After so many lines that are too long for what is left, one that fits is hardly worth it."""
 _CACHED_TOKENS = 800
 """Only the best lines of a source are kept for later summaries, which are rarely longer."""
 _CACHED_SOURCES = 1 << 16
@@ -60,7 +63,7 @@ class StructureSummarizer(Summarizer):
                 header and anything after it.
         """
         header, left = self._header(request)
-        ranking = self._ranking(request)
+        ranking = self._ranking(request, left)
         if not ranking:
             raise SummarizerError(
                 f"There is nothing to summarize. Received {len(request.sources)} sources without "
@@ -94,15 +97,17 @@ class StructureSummarizer(Summarizer):
             raise _too_small(request, needed)
         return header, request.max_tokens - needed
 
-    def _ranking(self, request: SummaryRequest) -> list[_Line]:
-        """Returns the candidate lines of all sources, best first."""
+    def _ranking(self, request: SummaryRequest, left: int) -> list[_Line]:
+        """Returns the candidate lines of all sources, best first, for so many tokens."""
         lines: list[_Line] = []
+        most = max(request.max_tokens, _CACHED_TOKENS)
         for number, source in enumerate(request.sources):
             if source.kind == "summary":
                 lines += self._lines_of_summary(number, source.text, request.goal)
                 continue
-            most = max(request.max_tokens, _CACHED_TOKENS)
-            found = self._lines_of(source.text, request.goal, most)
+            found, totals = self._lines_of(source.text, request.goal, most)
+            # What is behind these would find no room even if the other sources said nothing.
+            found = found[: bisect_right(totals, left) + _MOST_MISFITS]
             if number:
                 lines += [(rank, number, place, text, n) for rank, _, place, text, n in found]
             else:
@@ -115,11 +120,16 @@ class StructureSummarizer(Summarizer):
         chosen: list[_Line] = []
         labelled: set[int] = set()
         shown: set[str] = set()
+        misfits = 0
         for line in ranking:
             _, source, _, text, cost = line
             if source not in labelled:
                 cost += self._label_tokens(labels[source])
-            if cost <= left and text not in shown:
+            if cost > left:
+                misfits += 1
+                if misfits > _MOST_MISFITS:
+                    break
+            elif text not in shown:
                 left -= cost
                 labelled.add(source)
                 shown.add(text)
@@ -128,19 +138,22 @@ class StructureSummarizer(Summarizer):
                     break
         return chosen or [ranking[0]]
 
-    def _scored(self, text: str, goal: str, most_tokens: int) -> tuple[_Line, ...]:
-        """Returns the best lines of a text, up to a number of tokens in all."""
+    def _scored(
+        self, text: str, goal: str, most_tokens: int
+    ) -> tuple[tuple[_Line, ...], tuple[int, ...]]:
+        """Returns the best lines of a text, up to a number of tokens, and their running totals."""
         pieces = outlined_pieces(text)
         worth = _worth(pieces, score_pieces(pieces, goal))
         kept = [place for place, value in enumerate(worth) if value > 0]
-        lines = []
+        lines, totals, total = [], [], 0
         for place in sorted(kept, key=lambda place: -worth[place]):
             tokens = self._tokenizer.count(pieces[place].text + "\n")
+            total += tokens
             lines.append((-worth[place], 0, place, pieces[place].text, tokens))
-            most_tokens -= tokens
-            if most_tokens < 0:
+            totals.append(total)
+            if total > most_tokens:
                 break
-        return tuple(lines)
+        return tuple(lines), tuple(totals)
 
     def _lines_of_summary(self, number: int, text: str, goal: str) -> list[_Line]:
         """Returns the lines of an earlier summary, each scored by itself."""
@@ -161,8 +174,7 @@ class StructureSummarizer(Summarizer):
 
     def _scored_alone(self, text: str, goal: str) -> tuple[float, int]:
         """Returns the rank and the tokens of a line without its neighbours."""
-        pieces = (Piece("sentence", text),)
-        (worth,) = _worth(pieces, score_pieces(pieces, goal))
+        worth = score_line(text, goal) / (len(text) + 16) ** _LENGTH_EXPONENT
         return -worth, self._tokenizer.count(text + "\n")
 
 
@@ -207,4 +219,3 @@ def _named_ids(source: SourceText) -> list[str]:
     """Returns the ids in the header of an earlier summary."""
     match = _HEADER.match(source.text) if source.kind == "summary" else None
     return match[1].split(", ") if match else []
-

@@ -50,6 +50,8 @@ _LEAD_BYTE_WEIGHTS = {
     range(0xF0, 0xF8): 120,  # emoji, rare Han
 }
 _CONTROL_WEIGHT = 100
+_SHORT_BYTES = 200
+"""Below this a plain sum is done before an array would be made."""
 
 
 @cache
@@ -101,7 +103,10 @@ class EstimateTokenizer(Tokenizer):
 
     def count(self, text: str) -> int:
         """Returns the estimated tokens of `text`, rounded up."""
-        return -(-int(self._weights(text).sum(dtype=np.uint64)) // _UNIT)
+        weights = text.encode("utf-8", "surrogatepass").translate(self._table)
+        if len(weights) < _SHORT_BYTES:
+            return -(-sum(weights) // _UNIT)
+        return -(-int(np.frombuffer(weights, np.uint8).sum(dtype=np.uint64)) // _UNIT)
 
     def truncate(self, text: str, max_tokens: int) -> str:
         """Returns the longest prefix of at most `max_tokens` estimated tokens."""

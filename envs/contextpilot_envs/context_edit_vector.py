@@ -84,7 +84,8 @@ class ContextEditVectorEnv(VectorEnv[Observations, NDArray[np.int64], NDArray[An
             self._begin(row, _of_row(options, row))
         self._ended[:] = False
         self.engine.observe(range(self.num_envs))
-        return self._observations(), self._infos()
+        observations = self._observations()
+        return observations, self._infos(observations)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -99,10 +100,11 @@ class ContextEditVectorEnv(VectorEnv[Observations, NDArray[np.int64], NDArray[An
             self.engine.encoder.refresh(row, self.engine.episodes[row].context)
         active = np.nonzero(~self._ended)[0].tolist()
         rewards = self.engine.step(actions.tolist(), active)
-        terminated = np.fromiter((e.ended for e in self.engine.episodes), bool, self.num_envs)
+        terminated = np.array([episode.ended for episode in self.engine.episodes])
         self._ended = terminated
         truncated = np.zeros(self.num_envs, bool)
-        return self._observations(), rewards, terminated.copy(), truncated, self._infos()
+        observations = self._observations()
+        return observations, rewards, terminated.copy(), truncated, self._infos(observations)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the masks of legal actions, (B, A) bool, True = allowed."""
@@ -117,7 +119,8 @@ class ContextEditVectorEnv(VectorEnv[Observations, NDArray[np.int64], NDArray[An
         self.engine.restore(row, snapshot)
         self._ended[row] = snapshot.episode.ended
         self.engine.observe()
-        return self._observations(), self._infos()
+        observations = self._observations()
+        return observations, self._infos(observations)
 
     def _seed(self, seed: int | list[int | None] | None) -> None:
         if seed is None and self._generators:
@@ -137,12 +140,10 @@ class ContextEditVectorEnv(VectorEnv[Observations, NDArray[np.int64], NDArray[An
         arrays = self.engine.arrays()
         return {name: array.copy() for name, array in arrays.items()} if self.copy else arrays
 
-    def _infos(self) -> dict[str, Any]:
-        everywhere = np.ones(self.num_envs, bool)
-        mask = self.engine.encoder.action_mask
+    def _infos(self, observations: Observations) -> dict[str, Any]:
         infos: dict[str, Any] = {
-            "action_mask": mask.copy() if self.copy else mask,
-            "_action_mask": everywhere,
+            "action_mask": observations["action_mask"],
+            "_action_mask": np.ones(self.num_envs, bool),
         }
         if self._ended.any():
             metrics = np.full(self.num_envs, None, dtype=object)

@@ -24,6 +24,7 @@ from contextpilot_envs.simulator.episode import Episode, EpisodeSnapshot
 from contextpilot_envs.simulator.prepared import PreparedTask
 from contextpilot_envs.tasks.base import TaskSource
 
+_KEEP = Op.KEEP
 _CACHED_TASKS = 2048
 """More than the training split of the generated families has."""
 
@@ -152,13 +153,13 @@ class Engine:
         if not self.encoder.action_mask[row, number]:
             state.invalid += 1
             reward -= INVALID_PRICE
-        elif action.op != Op.KEEP:
+        elif action.op != _KEEP:
             slots = self.encoder.archive_index if action.archived else self.encoder.slot_index
             edit = to_edit(episode.context, action, int(slots[row, action.slot]))
             record = episode.commit(edit)
             self.encoder.update(row, [change.index for change in record.changes])
         state.step += 1
-        if action.op == Op.KEEP or state.step >= self.simulator.max_edits:
+        if action.op == _KEEP or state.step >= self.simulator.max_edits:
             reward += self.send(row)
             self.encoder.refresh(row, episode.context)
         return reward
@@ -188,9 +189,7 @@ class Engine:
             self.begin(row, snapshot.task_id, snapshot.episode.noise_seed)
         self.episodes[row].restore(snapshot.episode)
         self.states[row] = RowState(snapshot.step, snapshot.invalid)
-        self.encoder.reassign(
-            row, self.episodes[row].context, snapshot.slots, snapshot.archived
-        )
+        self.encoder.reassign(row, self.episodes[row].context, snapshot.slots, snapshot.archived)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Returns the observation arrays themselves, (B, ...); they change with the next step."""

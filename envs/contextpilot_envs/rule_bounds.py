@@ -21,6 +21,7 @@ def session_bounds(spec: EngineSpec, task_ids: Sequence[str]) -> dict[str, dict[
         own = sums[prepared.task.cluster]
         own["raw"] += prepared.raw.total
         own["lower bound"] += lower_bound(prepared)
+        own["lower bound, folds of results only"] += lower_bound(prepared, results_only=True)
         for line, results_only in (("oracle, folds of results only", True), ("oracle", False)):
             plan = best_plans(PlanModel(prepared, results_only=results_only))[0]
             episode = play(prepared, plan, 0)

@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from strategies import examples, seeds
 from hypothesis import given
+from strategies import examples, seeds
 from tiny_tasks import (
     FixedSource,
     chain_task,
@@ -124,7 +124,7 @@ def test_a_masked_action_changes_nothing_and_is_priced_and_counted():
     env.reset(seed=0)
     before = env.snapshot().episode.context
     forbidden = np.flatnonzero(~env.action_masks())
-    observation, reward, ended, _, info = env.step(int(forbidden[0]))
+    _, reward, ended, _, info = env.step(int(forbidden[0]))
     assert reward == -INVALID_PRICE
     assert info["invalid_actions"] == 1
     assert env.snapshot().episode.context == before

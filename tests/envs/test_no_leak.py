@@ -112,5 +112,9 @@ def test_the_comparison_sees_a_label_that_was_faced():
     config = SimulatorConfig(budget_fraction=None, notice="poor")
     other = replaced(task, 3, np.random.default_rng(0))
     with pytest.raises(AssertionError):
-        for seed in range(20):
-            play_both(task, other, task.requests, seed, config)
+        _play_often(task, other, config)
+
+
+def _play_often(task: Task, other: Task, config: SimulatorConfig) -> None:
+    for seed in range(20):
+        play_both(task, other, task.requests, seed, config)

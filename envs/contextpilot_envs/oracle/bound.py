@@ -1,19 +1,24 @@
-"""A certified lower bound on the bill of any policy that never misses anything."""
+"""A certified lower bound on the bill of any policy that reads everything and misses nothing."""
 
 from __future__ import annotations
 
-from contextpilot.core.segment import Form
+from contextpilot.core.segment import Form, Kind
 from contextpilot_envs.oracle.needs import needs_of
 from contextpilot_envs.simulator.prepared import PreparedTask
 
 
-def lower_bound(prepared: PreparedTask) -> float:
+def lower_bound(prepared: PreparedTask, *, results_only: bool = False) -> float:
     """Returns a bill that no miss-free policy can go below, in input-token equivalents.
 
     Prefix breaks are free and segments are independent: fixed prefix and pinned segments pay rent
     to the end; everything else is written once and may vanish as soon as it was read, but what only
     one segment states must be there whenever it is demanded, in its smallest form that shows it,
     by staying (rent) or by being written again. Cold caches and summarizer calls are left out.
+
+    Args:
+        prepared: the task.
+        results_only: the bound for policies that only fold tool results: everything else stays,
+            and of a result at least its stub.
     """
     task, prices = prepared.task, prepared.config.price_table
     needs, horizon = needs_of(prepared), task.requests
@@ -22,14 +27,17 @@ def lower_bound(prepared: PreparedTask) -> float:
     bill = prices.output * sum(prepared.output_tokens)
     bill += prepared.prefix_tokens * (write + rent * (horizon - 1))
     for i, entry in enumerate(prepared.entries):
-        arrival = task.arrivals[i]
+        arrival, segment = task.arrivals[i], entry.segment
         if arrival >= horizon:
             continue
         bill += write * entry.full_tokens
-        stay = entry.segment.pinned
-        bill += rent * entry.full_tokens * (horizon - 1 - arrival) * stay
-        if not stay:
-            bill += _kept(prepared, i, needs.sole[i], arrival, rent, write)
+        later = horizon - 1 - arrival
+        if segment.pinned or (results_only and segment.kind != Kind.RESULT):
+            bill += rent * entry.full_tokens * later
+            continue
+        least = entry.stub_tokens if results_only else 0
+        bill += rent * least * later
+        bill += _kept(prepared, i, needs.sole[i], least, rent, write)
     return bill
 
 
@@ -37,15 +45,18 @@ def _kept(
     prepared: PreparedTask,
     index: int,
     pairs: tuple[tuple[int, int], ...],
-    arrival: int,
+    least: int,
     rent: float,
     write: float,
 ) -> float:
-    """Returns what keeping or fetching one segment for the demands that only it serves costs."""
-    cost, since = 0.0, arrival
+    """Returns what keeping or fetching one segment for the demands that only it serves costs.
+
+    `least` tokens of it are paid for anyway.
+    """
+    cost, since = 0.0, prepared.task.arrivals[index]
     for request in sorted({request for request, _ in pairs}):
         values = [prepared.task.facts[f].value for r, f in pairs if r == request]
-        size = _smallest(prepared, index, values)
+        size = max(0, _smallest(prepared, index, values) - least)
         gap = request - since
         if gap > 0:
             cost += min(rent * size * gap, write * size)
@@ -54,9 +65,12 @@ def _kept(
 
 
 def _smallest(prepared: PreparedTask, index: int, values: list[str]) -> int:
-    """Returns the tokens of the smallest form, or of the bare values, that shows all values."""
+    """Returns the tokens of the smallest form that shows all values, or of the longest of them.
+
+    Not of all of them: one value may hold another.
+    """
     entry = prepared.entries[index]
-    bare = sum(prepared.services.count(value) for value in values)
+    bare = max(prepared.services.count(value) for value in values)
     sizes = [entry.full_tokens, bare]
     for form in (Form.STUB, Form.OUTLINE):
         if prepared.allows(index, form):

@@ -42,9 +42,8 @@ class Coverage:
     def unmet(self, leave: Ints, form: Ints, drop: Ints, copy: Ints, copy_leave: Ints) -> int:
         """Returns how many needs nothing serves.
 
-        Args:
-            leave, form, drop, copy, copy_leave: (N,) as in a plan; `leave` is the horizon where a
-                segment never leaves its full form before it is dropped.
+        The arguments are (N,) as in a plan; `leave` is the horizon where a segment never leaves
+        its full form before it is dropped.
         """
         if not self.needs:
             return 0

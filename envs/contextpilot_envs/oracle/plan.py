@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 FORMS = (Form.STUB, Form.OUTLINE, Form.SUMMARY)
 """How a segment may leave its full form, besides being dropped."""
 
+SMALL = 8
+"""With so few segments every form of every segment is considered."""
+
 OVERFLOW_PRICE = 1e3
 """Per token over the window: a plan that does not fit must lose to every one that does."""
 
@@ -68,6 +71,7 @@ class PlanModel:
     Args:
         prepared: the task.
         results_only: plan nothing but folds of tool results, as clearing rules do.
+        archive_slots: how many of those that left last can be reloaded; None: all.
 
     Attributes:
         needs: who holds what until when.
@@ -78,9 +82,16 @@ class PlanModel:
         leaders: (N,) leader of each segment's exchange.
     """
 
-    def __init__(self, prepared: PreparedTask, *, results_only: bool = False) -> None:
+    def __init__(
+        self,
+        prepared: PreparedTask,
+        *,
+        results_only: bool = False,
+        archive_slots: int | None = None,
+    ) -> None:
         task, entries = prepared.task, prepared.entries
         self.prepared, self.needs = prepared, needs_of(prepared)
+        self._archive_slots = archive_slots
         self.horizon = task.requests
         self.count = len(entries)
         self.full = np.array([e.full_tokens for e in entries], np.float64)
@@ -101,19 +112,20 @@ class PlanModel:
         self._coverage = Coverage(prepared, self.needs, FORMS)
         self.cumulated = np.concatenate([[0.0], np.cumsum(self.full)])
         self._arriving = np.bincount(
-            self.arrival, weights=self.full, minlength=self.horizon + 1
-        )  # fmt: skip
+            self.arrival, weights=self.full, minlength=self.horizon
+        )[: self.horizon]  # fmt: skip
         self.limit = prepared.budget.input_limit
         prices = prepared.config.price_table
         self.prices = prices
         self._outputs = prices.output * sum(prepared.output_tokens)
         self._cold = np.zeros(self.horizon, bool)
         self._cold[[t for t in task.cold_requests if t < self.horizon]] = True
-        self._positions = np.arange(self.count, dtype=np.float64)
+        self._each = np.arange(self.count)
+        self._positions = self._each.astype(np.float64)
         self._is_user_text = np.array(
             [e.segment.role == Role.USER and e.segment.kind == Kind.TEXT for e in entries]
         )
-        self._is_leader = self.leaders == np.arange(self.count)
+        self._is_leader = self.leaders == self._each
 
     def empty(self) -> Plan:
         """Returns the plan that edits nothing."""
@@ -128,50 +140,44 @@ class PlanModel:
         A segment's life is full, then a smaller form, then absent; a copy is a segment more. The
         prefix breaks at the first position that changes before a request.
         """
-        horizon = self.horizon
         leaves = plan.leave < plan.drop
-        after = self.sizes[plan.form, np.arange(self.count)]
-        leave_time = np.where(leaves, plan.leave, horizon)
-        has_copy = plan.copy < horizon
-        times = np.concatenate(
-            [leave_time, plan.drop, np.where(has_copy, plan.copy_leave, horizon)]
+        leave = np.where(leaves, plan.leave, self.horizon)
+        after = np.where(leaves, self.sizes[plan.form, self._each], self.full)
+        copies = np.nonzero(plan.copy < self.horizon)[0]
+        times, deltas, places = self._events(plan, leave, after, copies)
+        change = np.bincount(times, weights=deltas, minlength=self.horizon) + self._arriving
+        total = self.prepared.prefix_tokens + np.cumsum(change)
+        price = self._price(total, self._cached(total, times, deltas, places)) + self._outputs
+        price += self.extra[plan.form, self._each][leave < self.horizon].sum()
+        price += UNMET_PRICE * self._coverage.unmet(
+            leave, plan.form, plan.drop, plan.copy, plan.copy_leave
         )
-        deltas = np.concatenate(
-            [after - self.full, -np.where(leaves, after, self.full), -self.full]
-        )
-        shown_at = self._copy_places(plan)
-        places = np.concatenate([self._positions, self._positions, shown_at])
-        live = times < horizon
-        times, deltas, places = times[live], deltas[live], places[live]
-        copies = np.nonzero(has_copy)[0]
-        if len(copies):  # where a copy comes the prefix ends, too
-            times = np.concatenate([times, plan.copy[copies]])
-            deltas = np.concatenate([deltas, np.zeros(len(copies))])
-            places = np.concatenate([places, shown_at[copies]])
-        change = np.bincount(times, weights=deltas, minlength=horizon + 1).astype(np.float64)
-        change += self._arriving
+        price += OVERFLOW_PRICE * np.maximum(0.0, total - self.limit).sum()
         if len(copies):
-            change += np.bincount(
-                plan.copy[copies], weights=self.full[copies], minlength=horizon + 1
-            )
-        total = self.prepared.prefix_tokens + np.cumsum(change[:horizon])
-        cached = self._cached(total, times, deltas, places, plan, copies)
-        price = self._price(total, cached)
-        edits = np.bincount(leave_time[leave_time < horizon], minlength=horizon + 1)
-        dropped = plan.drop[self._is_leader & (plan.drop < horizon)]
-        edits = edits + np.bincount(dropped, minlength=horizon + 1)
-        edits += np.bincount(plan.copy[copies], minlength=horizon + 1)
-        crowded = np.maximum(0, edits - EDITS_PER_REQUEST).sum()
-        if len(copies):
-            crowded += self._rash_copies(plan, leave_time, copies)
-        unmet = self._coverage.unmet(leave_time, plan.form, plan.drop, plan.copy, plan.copy_leave)
-        over = np.maximum(0.0, total - self.limit).sum()
-        extra = self.extra[plan.form, np.arange(self.count)][leaves & (plan.leave < horizon)].sum()
-        penalty = OVERFLOW_PRICE * over + CROWDING_PRICE * crowded + UNMET_PRICE * unmet
-        return float(price + self._outputs + extra + penalty)
+            price += CROWDING_PRICE * self._rash_copies(plan, leave, copies)
+        if len(times) > EDITS_PER_REQUEST:
+            price += CROWDING_PRICE * self._crowded(plan, leave, copies)
+        return float(price)
+
+    def _events(
+        self, plan: Plan, leave: Ints, after: Floats, copies: Ints
+    ) -> tuple[Ints, Floats, Floats]:
+        """Returns what changes: before which request, by how many tokens, and where."""
+        shown, at = self.full[copies], self._copy_places(plan.copy[copies])
+        times = np.concatenate([leave, plan.drop, plan.copy[copies], plan.copy_leave[copies]])
+        deltas = np.concatenate([after - self.full, -after, shown, -shown])
+        places = np.concatenate([self._positions, self._positions, at, at])
+        live = times < self.horizon
+        return times[live], deltas[live], places[live]
+
+    def _crowded(self, plan: Plan, leave: Ints, copies: Ints) -> int:
+        """Returns how many edits are more than their requests allow."""
+        dropped = plan.drop[self._is_leader]
+        edits = np.bincount(np.concatenate([leave, dropped, plan.copy[copies]]))[: self.horizon]
+        return int(np.maximum(0, edits - EDITS_PER_REQUEST).sum())
 
     def _rash_copies(self, plan: Plan, leave_time: Ints, copies: Ints) -> int:
-        """Returns how many copies come before their original may, or keep it from leaving."""
+        """Returns how many copies cannot be made then, or keep their original from leaving."""
         again = plan.copy[copies]
         left, gone = leave_time[copies], plan.drop[copies]
         hidden = np.maximum(
@@ -179,32 +185,30 @@ class PlanModel:
         )
         rash = (again - hidden < COOLDOWN_REQUESTS) | (hidden == NEVER)
         rash |= (gone > again) & (gone < again + COOLDOWN_REQUESTS)
+        if self._archive_slots is not None:
+            since = (plan.drop >= gone[:, None]) & (plan.drop < again[:, None])
+            rash |= since.sum(axis=1) > self._archive_slots
         return int(np.count_nonzero(rash))
 
-    def _cached(
-        self, total: Floats, times: Ints, deltas: Floats, places: Floats, plan: Plan, copies: Ints
-    ) -> Floats:
+    def _cached(self, total: Floats, times: Ints, deltas: Floats, places: Floats) -> Floats:
+        """Returns the tokens that each request still finds cached."""
         cached = np.concatenate([[0.0], total[:-1]])
         if len(times):
             first = np.full(self.horizon, np.inf)
             np.minimum.at(first, times, places)
             broken = np.nonzero(np.isfinite(first))[0]
             edge = first[broken]
-            kept = self.cumulated[np.ceil(edge).astype(np.int64)]
             before = (times[None] <= broken[:, None]) & (places[None] < edge[:, None])
-            kept = kept + before @ deltas
-            if len(copies):
-                place = self._copy_places(plan)[copies]
-                there = (plan.copy[copies][None] <= broken[:, None]) & (place[None] < edge[:, None])
-                kept = kept + there @ self.full[copies]
+            kept = self.cumulated[np.ceil(edge).astype(np.int64)] + before @ deltas
             cached[broken] = np.minimum(cached[broken], self.prepared.prefix_tokens + kept)
         cached[self._cold] = 0.0
         return cached
 
-    def _copy_places(self, plan: Plan) -> Floats:
+    def _copy_places(self, copy: Ints) -> Floats:
         """A copy stands behind everything that had arrived by then, but for a user's last word."""
-        arrived = np.searchsorted(self.arrival, plan.copy, side="right")
-        return arrived - 0.5 - self._is_user_text[arrived - 1]
+        arrived = np.searchsorted(self.arrival, copy, side="right")
+        places: Floats = arrived - 0.5 - self._is_user_text[arrived - 1]
+        return places
 
     def _price(self, total: Floats, cached: Floats) -> float:
         prices = self.prices
@@ -223,8 +227,8 @@ class PlanModel:
         if start >= self.horizon:
             return
         for f, form in enumerate(FORMS):
-            if form != Form.STUB and not may:
-                continue  # nothing in it is needed: the smallest form serves
+            if form != Form.STUB and not may and self.count > SMALL:
+                continue  # nothing in it is needed: hardly ever is more than a stub of use
             if not self.prepared.allows(i, form):
                 continue
             if form == Form.SUMMARY:

@@ -16,8 +16,10 @@ from contextpilot.core.context import Context
 from contextpilot.core.edit import Drop, Edit, Fold, Op, Placement, Reload, Summarize
 from contextpilot.core.invariants import is_legal
 from contextpilot.core.segment import Form
-from contextpilot.edits.codec import summary_limit
+from contextpilot.edits.codec import ActionCodec, summary_limit
+from contextpilot.observations.slots import archived_positions, listed_positions
 from contextpilot_envs.engine import Engine
+from contextpilot_envs.oracle.exhaustive import every_plan
 from contextpilot_envs.oracle.plan import EDITS_PER_REQUEST, Plan, PlanModel
 from contextpilot_envs.oracle.search import best_plans
 from contextpilot_envs.simulator.episode import Episode
@@ -43,16 +45,23 @@ _LEAVING = (
 """How a segment leaves its full form, in the order of `FORMS`."""
 
 
-def steps_at(episode: Episode, plan: Plan) -> Iterator[Step]:
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What is played: a plan, and whether it is mended where it leaves something unmet."""
+
+    plan: Plan
+    mended: bool = True
+
+
+def steps_at(episode: Episode, score: Score) -> Iterator[Step]:
     """Yields what is to be done before the present request and is not done yet, best first."""
     context = episode.context
+    yield from _planned(episode, score.plan)
+    if not score.mended:
+        return
     needed = tuple(_needed_now(episode))
     lacking = sum(context.entries[i].full_tokens for i in needed)
     lacking -= context.budget.input_limit - context.used_tokens
-    if context.overflows:  # first what helps most: a request allows few edits
-        yield from _room_makers(episode, needed, lacking)
-        return
-    yield from _planned(episode, plan)
     if lacking > 0:
         yield from _room_makers(episode, needed, lacking)
     for i in needed:
@@ -114,7 +123,7 @@ def _room_makers(episode: Episode, needed: tuple[int, ...], lacking: int) -> Ite
     context = episode.context
     c, now, later = context.columns, context.request, _next_need(episode)
     shown = [i for i in context.visible() if not c.pinned[i] and i not in needed]
-    shown.sort(key=lambda i: (-later.get(i, 1 << 20), -c.size[i]))
+    shown.sort(key=lambda i: (not c.sent[i], -later.get(i, 1 << 20), -c.size[i]))
     worth = lacking / EDITS_PER_REQUEST
     for least in (worth, 0.0):
         for i in shown:
@@ -126,7 +135,7 @@ def _room_makers(episode: Episode, needed: tuple[int, ...], lacking: int) -> Ite
             if free > least and all(later.get(j) != now for j in group):
                 yield Step(Op.DROP, "this", i, "drop")
     if context.overflows:
-        for i in sorted(shown, key=lambda i: -c.size[i]):
+        for i in sorted(shown, key=lambda i: (not c.sent[i], -c.size[i])):
             yield Step(Op.FOLD, "stub", i, "fold")
 
 
@@ -144,13 +153,30 @@ def _next_need(episode: Episode) -> dict[int, int]:
     return found
 
 
-def play(prepared: PreparedTask, plan: Plan, noise_seed: int) -> Episode:
-    """Returns the episode that a plan leads to, played on the simulator itself."""
+def play(
+    prepared: PreparedTask,
+    plan: Plan,
+    noise_seed: int,
+    *,
+    mended: bool = True,
+    codec: ActionCodec | None = None,
+) -> Episode:
+    """Returns the episode that a plan leads to, played on the simulator itself.
+
+    With a codec, only what has one of its slots is edited, as a policy could.
+    """
+    score = Score(plan, mended)
     episode = Episode(prepared, noise_seed)
     while not episode.ended:
+        listed = None if codec is None else _listed(episode.context, codec)
         for _ in range(prepared.config.max_edits - 1):
             step = next(
-                (s for s in steps_at(episode, plan) if is_legal(s.rule, episode.context, s.index)),
+                (
+                    s
+                    for s in steps_at(episode, score)
+                    if (listed is None or s.index in listed)
+                    and is_legal(s.rule, episode.context, s.index)
+                ),
                 None,
             )
             if step is None:
@@ -158,6 +184,18 @@ def play(prepared: PreparedTask, plan: Plan, noise_seed: int) -> Episode:
             episode.edit(_edit(prepared, episode, step))
         episode.send()
     return episode
+
+
+def _listed(context: Context, codec: ActionCodec) -> frozenset[int]:
+    """Returns the segments that have a slot for the present request."""
+    count, c = len(context.entries), context.columns
+    order = np.array(c.order[: context.length], np.intp)[None]
+    form, size, pinned, kind, edited = (
+        np.array(column[:count])[order] for column in (c.form, c.size, c.pinned, c.kind, c.edited)
+    )
+    shown = listed_positions(order, form, size, pinned, codec.context_slots)
+    latest, gone = archived_positions(order, form, kind, edited, codec.archive_slots)
+    return frozenset([*order[shown].tolist(), *order[0, latest[0, : gone[0]]].tolist()])
 
 
 def _edit(prepared: PreparedTask, episode: Episode, step: Step) -> Edit:
@@ -173,12 +211,27 @@ def _edit(prepared: PreparedTask, episode: Episode, step: Step) -> Edit:
     return Fold((step.index,), Form.OUTLINE if step.preset == "outline" else Form.STUB)
 
 
-def oracle_plan(prepared: PreparedTask, noise_seed: int) -> Plan:
-    """Returns the plan whose played episode has the highest objective."""
-    plans = prepared.memo.get("plans")
-    if plans is None:
-        plans = prepared.memo["plans"] = best_plans(PlanModel(prepared))
-    return max(plans, key=lambda plan: play(prepared, plan, noise_seed).objective)
+def oracle_score(
+    prepared: PreparedTask, noise_seed: int, codec: ActionCodec | None = None
+) -> Score:
+    """Returns the plan whose played episode has the highest objective, mended or not.
+
+    Args:
+        prepared: the task.
+        noise_seed: what its agent will notice.
+        codec: the action layout that it is to be played through; None: edits need no slot.
+    """
+    slots = (codec.context_slots, codec.archive_slots) if codec else None
+    scores: list[Score] | None = prepared.memo.get(f"scores {slots}")
+    if scores is None:
+        model = PlanModel(prepared, archive_slots=codec.archive_slots if codec else None)
+        scores = [Score(p, mended) for p in best_plans(model) for mended in (True, False)]
+        scores += [Score(plan, mended=False) for plan in every_plan(model)]
+        prepared.memo[f"scores {slots}"] = scores
+    return max(
+        scores,
+        key=lambda s: play(prepared, s.plan, noise_seed, mended=s.mended, codec=codec).objective,
+    )
 
 
 class OraclePolicy:
@@ -188,22 +241,22 @@ class OraclePolicy:
 
     def __init__(self, engine: Engine, row: int) -> None:
         self._engine, self._row = engine, row
-        self._plan: Plan | None = None
+        self._score: Score | None = None
 
-    def reset(self, seed: int) -> None:
+    def reset(self, seed: int) -> None:  # noqa: ARG002 - the noise seed is the episode's
         """Forgets the last task's plan."""
-        self._plan = None
+        self._score = None
 
-    def __call__(self, observation: object) -> int:
+    def __call__(self, observation: object) -> int:  # noqa: ARG002 - it looks behind it
         """Returns the next edit that has a slot, or keep."""
         engine, row = self._engine, self._row
         episode, encoder = engine.episodes[row], engine.encoder
-        if self._plan is None:
-            self._plan = oracle_plan(episode.prepared, episode.noise_seed)
+        if self._score is None:
+            self._score = oracle_score(episode.prepared, episode.noise_seed, engine.codec)
         if engine.states[row].step >= engine.simulator.max_edits - 1:
             return 0
         mask = encoder.action_mask[row]
-        for step in steps_at(episode, self._plan):
+        for step in steps_at(episode, self._score):
             for archived, slots in ((False, encoder.slot_index), (True, encoder.archive_index)):
                 found = np.nonzero(slots[row] == step.index)[0]
                 if len(found) and (not archived or step.op == Op.RELOAD):

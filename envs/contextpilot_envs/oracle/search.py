@@ -20,8 +20,9 @@ KEPT_GAPS = 3
 
 TOLERANCE = 1e-6
 
-KICKS = 8
-"""How often the best plan is disturbed and improved again."""
+KICKS = 16
+KICK_SHARE = 10
+"""How often the best plan is disturbed and improved again, with what share of a descent's cap."""
 
 Indices = NDArray[np.int64]
 _Move = tuple[Indices, Plan]
@@ -34,7 +35,7 @@ def best_plans(model: PlanModel, seed: int = 0) -> list[Plan]:
     improved = [descend(model, plan, rng, MAX_EVALUATIONS) for plan in initial]
     best, bill = _cheapest(model, improved)
     for _ in range(KICKS):
-        candidate = descend(model, _kicked(model, best, rng), rng, MAX_EVALUATIONS // 4)
+        candidate = descend(model, _kicked(model, best, rng), rng, MAX_EVALUATIONS // KICK_SHARE)
         price = model.bill(candidate)
         if price < bill - TOLERANCE:
             best, bill = candidate, price
@@ -79,20 +80,27 @@ def descend(model: PlanModel, start: Plan, rng: np.random.Generator, evaluations
         before = bill
         for propose in (_single_moves, _block_moves):
             for indices, candidate in propose(model, plan, rng):
+                saved = _part(plan, indices)
+                if np.array_equal(saved, _part(candidate, indices)):
+                    continue
                 used += 1
-                saved = Plan(*(getattr(plan, n)[indices].copy() for n in Plan.__slots__))
                 plan.put(candidate, indices)
                 price = model.bill(plan)
                 if price < bill - TOLERANCE:
                     bill = price
                 else:
-                    for name in Plan.__slots__:
-                        getattr(plan, name)[indices] = getattr(saved, name)
+                    for name, values in zip(Plan.__slots__, saved, strict=True):
+                        getattr(plan, name)[indices] = values
                 if used >= evaluations:
                     return plan
         if bill >= before - TOLERANCE:
             return plan
     return plan
+
+
+def _part(plan: Plan, indices: Indices) -> Indices:
+    """Returns all that a plan says about some segments, (5, n)."""
+    return np.array([getattr(plan, name)[indices] for name in Plan.__slots__])
 
 
 def flush_times(model: PlanModel, plan: Plan) -> NDArray[np.int64]:

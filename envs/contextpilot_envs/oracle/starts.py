@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from contextpilot.core.invariants import COOLDOWN_REQUESTS
@@ -77,14 +79,14 @@ def longest_gap(model: PlanModel, i: int) -> tuple[int, int] | None:
 
 
 def gaps(model: PlanModel, i: int) -> list[tuple[int, int]]:
-    """Returns (first request it may be hidden, request that needs it again) in order."""
+    """Returns the (first request it may be hidden, request that needs it again), in order."""
     earliest = int(model.needs.fold_from[i])
     if earliest >= model.horizon or FORMS[0] != Form.STUB or model.sizes[0, i] >= model.full[i]:
         return []
     points = [earliest - 1, *sorted({request for request, _ in model.needs.of[i]})]
     return [
         (max(earliest, a + 1), b)
-        for a, b in zip(points, points[1:], strict=False)
+        for a, b in pairwise(points)
         if b - max(earliest, a + 1) >= COOLDOWN_REQUESTS
     ]
 

@@ -175,9 +175,7 @@ class Episode:
         rest = sum(raw.requests[self.context.request :])
         self.tally.overflows += 1
         self.tally.bill += summarized + rest
-        self.tally.bill_without_prefix += (
-            summarized + rest * raw.total_without_prefix / raw.total
-        )
+        self.tally.bill_without_prefix += summarized + rest * raw.total_without_prefix / raw.total
         self.ended = self.failed = True
         for demands in self.prepared.demands[self.context.request :]:
             self.tally.demands += len(demands)
@@ -226,7 +224,7 @@ class Episode:
                 tally.facts_kept += kept
                 if kept and is_read(prepared, self.context, fact_id, self.noise_seed):
                     continue
-                need = need_of(prepared, self.context, fact, demand.query)
+                need = need_of(self.context, fact, demand.query)
                 if need.source in missed_sources:
                     continue  # one wrong action for one thing that was not there
                 fact_met, cost, used = self._resolve(request, need, f"fact:{fact_id}", left)
@@ -371,4 +369,3 @@ class Episode:
         if noise_seed is not None:
             twin.noise_seed = noise_seed
         return twin
-

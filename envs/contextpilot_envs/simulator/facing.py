@@ -70,7 +70,7 @@ def is_read(
     )
 
 
-def need_of(prepared: PreparedTask, context: Context, fact: KeyFact, query: str) -> Need:
+def need_of(context: Context, fact: KeyFact, query: str) -> Need:
     """Returns what the agent sees in place of a fact that it cannot read.
 
     A stale visible copy misleads whatever else is there; a stub or a summary that stands for a

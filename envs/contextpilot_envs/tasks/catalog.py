@@ -24,9 +24,15 @@ class MixedSource:
 
     def __init__(self, sources: Sequence[TaskSource], name: str = "mixed") -> None:
         self.name, self._sources = name, tuple(sources)
+        self._ids: dict[str, Sequence[str]] = {}
 
     def ids(self, split: str) -> Sequence[str]:
         """Returns the ids of all sources, one of each in turn."""
+        if split not in self._ids:  # asked for at every reset
+            self._ids[split] = self._interleaved(split)
+        return self._ids[split]
+
+    def _interleaved(self, split: str) -> Sequence[str]:
         columns = [source.ids(split) for source in self._sources]
         longest = max(len(ids) for ids in columns)
         return [ids[k] for k in range(longest) for ids in columns if k < len(ids)]

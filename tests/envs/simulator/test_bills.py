@@ -25,8 +25,11 @@ BIG = 400  # words; above the minimum prefix of 1024 tokens
 
 def documents(requests: int = 5, output_tokens: int = 0, **more):
     """A goal, and one large document a request from the first on."""
-    segments = [goal_segment(), *(document_segment(f"d{n}", words(BIG, 1000 * n)) for n in range(requests))]  # fmt: skip
-    return stream_task(segments, [0, *range(requests)], requests, output_tokens=output_tokens, **more)  # fmt: skip
+    texts = [document_segment(f"d{n}", words(BIG, 1000 * n)) for n in range(requests)]
+    return stream_task(
+        [goal_segment(), *texts], [0, *range(requests)], requests, output_tokens=output_tokens,
+        **more,
+    )  # fmt: skip
 
 
 def sizes(episode: Episode) -> list[int]:
@@ -46,8 +49,8 @@ def test_a_cached_prefix_is_read_at_a_tenth_and_the_rest_written_at_a_quarter_mo
 
 
 def test_below_the_minimum_prefix_nothing_is_cached():
-    segments = [goal_segment(), document_segment("d0", words(30)), document_segment("d1", words(BIG, 9000))]  # fmt: skip
-    episode = episode_at(stream_task(segments, [0, 1, 2], 4), 0, config())
+    texts = [document_segment("d0", words(30)), document_segment("d1", words(BIG, 9000))]
+    episode = episode_at(stream_task([goal_segment(), *texts], [0, 1, 2], 4), 0, config())
     goal, small, big = sizes(episode)
     assert goal + small < 1024 < goal + small + big
     assert episode.send().bill == goal
@@ -59,7 +62,7 @@ def test_below_the_minimum_prefix_nothing_is_cached():
 
 def test_an_edit_loses_the_prefix_from_its_position_on():
     episode = episode_at(documents(), 3, config())
-    goal, d0, d1, d2, d3, _ = sizes(episode)
+    goal, d0, _, d2, d3, _ = sizes(episode)
     episode.edit(Fold((2,)))
     stub = episode.context.entries[2].stub_tokens
     expected = 0.1 * (goal + d0) + 1.25 * (stub + d2 + d3)
@@ -87,7 +90,7 @@ def test_a_cold_request_pays_for_all_of_it():
 def test_the_fixed_prefix_is_billed_and_can_be_told_apart():
     task = documents(requests=3, prefix_tokens=2000)
     episode = episode_at(task, 0, config())
-    goal, d0, d1, d2 = sizes(episode)
+    goal, d0, d1, _ = sizes(episode)
     bills = [episode.send().bill for _ in range(3)]
     assert bills[0] == pytest.approx(1.25 * (2000 + goal + d0))
     assert bills[1] == pytest.approx(0.1 * (2000 + goal + d0) + 1.25 * d1)
