@@ -19,7 +19,7 @@ def main() -> None:
     )
     parser.add_argument("--output", type=Path, help="also save the figures as JSON")
     arguments = parser.parse_args()
-    ratios = [load_against_play(), *step_growth(), vector_against_cartpole()]
+    ratios = [load_against_play(), *step_growth(), *vector_against_cartpole()]
     for ratio in ratios:
         print(
             f"{ratio.name}: {ratio.ratio:.3f} [{ratio.least:.3f}, {ratio.largest:.3f}] "
