@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from contextpilot.evaluation.front import pareto
 from contextpilot.evaluation.rows import EvaluationRow
 from contextpilot.evaluation.runner import EngineFactory, Setting, evaluate
 from contextpilot.policies.catalog import PolicySpec
@@ -152,11 +153,13 @@ def halving(
     """Plays all points on a few tasks and the best of them on all; returns the latter, best first.
 
     Successive halving with one cut (Jamieson and Talwalkar, 2016), since the grids are large and
-    most points are far from the best.
+    most points are far from the best. What lies on the front of cost against success survives the
+    cut too, so that the whole front is there and not only its best point.
     """
     few = list(task_ids)[:first_tasks]
     coarse = measure(make_engine, few, specs, workers=workers, on_rows=on_rows)
     ranked = sorted(range(len(specs)), key=lambda k: -coarse[k].objective)
-    kept = [specs[k] for k in ranked[:keep]]
+    front = pareto([p.billed_share for p in coarse], [p.demand_success for p in coarse])
+    kept = [specs[k] for k in dict.fromkeys([*ranked[:keep], *front])]
     fine = measure(make_engine, task_ids, kept, workers=workers, on_rows=on_rows)
     return sorted(fine, key=lambda point: -point.objective)

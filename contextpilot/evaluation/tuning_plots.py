@@ -33,6 +33,6 @@ def draw_grid(path: Path, source: str, points: Sequence[GridPoint]) -> None:
     axes.axvline(100, color="0.6", linewidth=0.8, linestyle=":")
     axes.set_xlabel("billed tokens, % of raw (left is cheaper)")
     axes.set_ylabel("demand success, %")
-    finish(axes, f"{source}: rules on training tasks, the survivors of the first cut")
+    finish(axes, f"{source}: rules on training tasks; lines: each rule's front")
     axes.legend(fontsize=7, loc="lower right")
     figure.savefig(path)

@@ -16,8 +16,8 @@ from contextpilot_envs.oracle.starts import drop_ready, independent
 
 Ints = NDArray[np.int64]
 
-EVALUATIONS = 3000
-"""Per start; long sessions stop here."""
+PERIODS = (0, 4, 1, 2, 8)
+"""Schedules to start from: a break every so many requests; 0: none."""
 
 BACK = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 """A break is tried where what arrived so many requests ago begins, and at the front."""
@@ -49,26 +49,30 @@ class Schedules:
         plan.copy[plan.leave >= plan.copy] = never  # never hidden before its copy is due
         return plan
 
-    def starts(self) -> Iterator[Ints]:
-        """Yields no break at all, and breaks every 1, 2, 4, 8 requests."""
+    def periodic(self, every: int) -> Ints:
+        """Returns a schedule with a break every so many requests; none for 0."""
         horizon, count = self.model.horizon, self.model.count
-        yield np.full(horizon, count)
-        for every in (1, 2, 4, 8):
-            schedule = np.full(horizon, count)
+        schedule = np.full(horizon, count)
+        if every:
             schedule[every::every] = self._begins[: horizon - every : every]
-            yield schedule
+        return schedule
 
-    def improved(self, start: Ints, rng: np.random.Generator) -> Plan:
-        """Returns the plan of the schedule that no other place or time of a break improves."""
+    def improved(self, start: Ints, rng: np.random.Generator, evaluations: int) -> Plan:
+        """Returns the plan of the schedule that no other place or time of a break improves.
+
+        Long sessions stop after so many evaluations.
+        """
         schedule, used = start.copy(), 0
         price = self.model.bill(self.plan(schedule))
-        while used < EVALUATIONS:
+        while used < evaluations:
             before = price
             for t in rng.permutation(np.arange(1, self.model.horizon)).tolist():
                 for candidate in self._moves(schedule, t):
                     cost, used = self.model.bill(self.plan(candidate)), used + 1
                     if cost < price - 1e-6:
                         price, schedule = cost, candidate
+                if used >= evaluations:
+                    break
             if price > before - 1e-6:
                 break
         return self.plan(schedule)
@@ -89,13 +93,16 @@ class Schedules:
                 yield candidate
 
 
-def scheduled(model: PlanModel, seed: int) -> list[Plan]:
-    """Returns an improved plan for every start, with and without copies."""
+def scheduled(model: PlanModel, seed: int, evaluations: int, starts: int) -> list[Plan]:
+    """Returns an improved plan for the first `starts` of PERIODS, with and without copies."""
     rng, plans = np.random.default_rng(seed), []
     for copies in (False, True):
         lone = independent(model, copies=copies)
         if copies and not (lone.copy < model.horizon).any():
             continue
         schedules = Schedules(model, lone)
-        plans += [schedules.improved(start, rng) for start in schedules.starts()]
+        plans += [
+            schedules.improved(schedules.periodic(every), rng, evaluations)
+            for every in PERIODS[:starts]
+        ]
     return plans

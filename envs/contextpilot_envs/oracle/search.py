@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,40 @@ from contextpilot_envs.oracle.plan import FORMS, Plan, PlanModel
 from contextpilot_envs.oracle.schedule import scheduled
 from contextpilot_envs.oracle.starts import gaps, independent, starts, use_copy
 
-MAX_EVALUATIONS = 6000
-"""Per descent; long sessions stop here, short tasks converge long before."""
-
-KEPT_STARTS = 3
 KEPT_GAPS = 3
 
 TOLERANCE = 1e-6
 
-KICKS = 16
 KICK_SHARE = 10
-"""How often the best plan is disturbed and improved again, with what share of a descent's cap."""
+"""What share of a descent's cap each disturbance of the best plan gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard a plan is looked for.
+
+    Attributes:
+        segments: up to this many in the task.
+        evaluations: cap of one descent; short tasks converge long before.
+        starts: how many plans are improved.
+        kicks: how often the best one is disturbed and improved again.
+        schedules: how many schedules are improved, and the cap of evaluations of each.
+    """
+
+    segments: int
+    evaluations: int
+    starts: int
+    kicks: int
+    schedules: tuple[int, int]
+
+
+EFFORTS = (
+    Effort(24, 6000, 3, 16, (5, 3000)),
+    Effort(80, 3000, 2, 4, (3, 1000)),
+    Effort(1 << 30, 3000, 2, 0, (2, 500)),
+)
+"""Small tasks are searched until nothing helps; on long sessions a bill takes longer, and the
+first descents find nearly all there is."""
 
 Indices = NDArray[np.int64]
 _Move = tuple[Indices, Plan]
@@ -31,11 +55,15 @@ _Move = tuple[Indices, Plan]
 def best_plans(model: PlanModel, seed: int = 0) -> list[Plan]:
     """Returns improved plans, the cheapest first, and the starts that they came from."""
     rng = np.random.default_rng(seed)
-    initial = _distinct(model, [*starts(model), *scheduled(model, seed)])[:KEPT_STARTS]
-    improved = [descend(model, plan, rng, MAX_EVALUATIONS) for plan in initial]
+    effort = next(effort for effort in EFFORTS if model.count <= effort.segments)
+    count, cap = effort.schedules
+    planned = scheduled(model, seed, evaluations=cap, starts=count)
+    initial = _distinct(model, [*starts(model), *planned])[: effort.starts]
+    improved = [descend(model, plan, rng, effort.evaluations) for plan in initial]
     best, bill = _cheapest(model, improved)
-    for _ in range(KICKS):
-        candidate = descend(model, _kicked(model, best, rng), rng, MAX_EVALUATIONS // KICK_SHARE)
+    for _ in range(effort.kicks):
+        kicked = _kicked(model, best, rng)
+        candidate = descend(model, kicked, rng, effort.evaluations // KICK_SHARE)
         price = model.bill(candidate)
         if price < bill - TOLERANCE:
             best, bill = candidate, price
