@@ -34,10 +34,10 @@ class EvaluateConfig:
     horizons: list[int] = field(default_factory=lambda: [10, 30, 100])
     """Numbers of requests of generated tasks; recorded runs have their own."""
 
-    tasks: int = 10
+    tasks: int = 6
     """Generated tasks per family and horizon."""
 
-    replays: int = 6
+    replays: int = 5
     """Recorded runs per source, at most."""
 
     seeds: list[int] = field(default_factory=lambda: [0])
