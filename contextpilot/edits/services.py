@@ -12,7 +12,7 @@ from contextpilot.core.segment import Form, Kind, Segment
 from contextpilot.edits.made import copy_segment
 from contextpilot.edits.references import GoalRelevance, ReferenceIndex, resource_of
 from contextpilot.edits.stub import bare_stub, outline_stub, stub_line
-from contextpilot.messages.openai import fold_arguments
+from contextpilot.messages.arguments import fold_arguments
 from contextpilot.summarizers.base import SourceText, Summarizer, SummaryRequest
 from contextpilot.tokenizers.base import Tokenizer
 from contextpilot.tokenizers.count import MESSAGE_TOKENS, segment_tokens

@@ -61,4 +61,3 @@ class CachedSummarizer(Summarizer):
             while len(self._summaries) > self._max_entries:
                 self._summaries.popitem(last=False)
         return summary
-

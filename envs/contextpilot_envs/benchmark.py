@@ -104,8 +104,10 @@ def vector_against_cartpole(seed: int = 0) -> list[Ratio]:
         ratios.append(
             _in_turn(
                 f"native vector env x64 / CartPole-v1 SyncVectorEnv x64, {name}",
-                partial(ours, draw, 100), theirs, target,
-            )  # fmt: skip
+                partial(ours, draw, 100),
+                theirs,
+                target,
+            )
         )
     return ratios
 

@@ -109,9 +109,7 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
         self.engine.observe([0])
         return self._observation(), self._info()
 
-    def step(
-        self, action: np.int64 | int
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Makes one edit, or sends the request."""
         episode = self.engine.episodes[0]
         if episode.ended:
@@ -180,10 +178,7 @@ def draw_episode(
     if not ids and "task_id" not in options:
         raise ConfigurationError(
             f"task source {source.name!r} has no tasks in its split {split!r}. "
-            "Choose another split, or name a task with options={\"task_id\": ...}."
+            'Choose another split, or name a task with options={"task_id": ...}.'
         )
     task_id = options["task_id"] if not ids else ids[int(generator.integers(len(ids)))]
     return str(task_id), drawn if noise_seed is None else int(noise_seed)
-
-
-
