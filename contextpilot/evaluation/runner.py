@@ -180,7 +180,9 @@ def play_setting(setting: Setting) -> list[EvaluationRow]:
             view = Observation({name: array[row] for name, array in arrays.items()}, engine.codec)
             before = time.perf_counter()
             actions[row] = policies[row][job.policy](view)
-            seconds[row] += time.perf_counter() - before
+            spent = time.perf_counter() - before
+            seconds[row] += spent
+            started += spent  # a policy's time is its own row's; the rest is shared
         engine.step(actions, active)
         shared = (time.perf_counter() - started) / len(active)
         begun = []
