@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
+from contextpilot.evaluation.edit_study import aligned
 from contextpilot.evaluation.rule_study import allowance_table, keep_last_table, study_settings
 from contextpilot.evaluation.runner import evaluate
 from contextpilot_envs.evaluation_engine import EngineSpec
@@ -55,7 +57,7 @@ def main() -> None:
     with tqdm(total=sum(s.episodes for s in settings), unit="episode", mininterval=2) as bar:
         rows = evaluate(settings, workers=arguments.workers, on_rows=bar.update)
     bounds = session_bounds(claude, sessions)
-    tables = {
+    tables: dict[str, Any] = {
         "config": {k: str(v) for k, v in vars(arguments).items()},
         "claude_code": allowance_table(rows, bounds),
         "tau_bench": keep_last_table(rows),
@@ -65,9 +67,11 @@ def main() -> None:
     path = arguments.output / "study_rules.json"
     path.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
     for name in ("claude_code", "tau_bench"):
-        print(f"\n{name}")
-        for line in tables[name]:
-            print("  ", line)
+        shown = ("line", "share_of_raw", "reloads", "in_sample", "where", "rule", "episodes")
+        lines = [
+            {k: line.get(k, "") for k in shown if k in tables[name][0]} for line in tables[name]
+        ]
+        print(f"\n{name}\n{aligned(lines)}")
     print(f"\nsaved: {path}")
 
 
