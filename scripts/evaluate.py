@@ -24,7 +24,7 @@ from contextpilot.evaluation.terminal import print_report
 from contextpilot.policies.catalog import best_rule, policy_spec
 from contextpilot_envs.evaluation_engine import EngineSpec, make_oracle
 from contextpilot_envs.simulator.config import SimulatorConfig
-from contextpilot_envs.tasks.catalog import REPLAYS
+from contextpilot_envs.tasks.catalog import REPLAYS, load_source
 from contextpilot_envs.tasks.replay_source import ReplaySource
 
 SHOWN_SKIPPED = 5
@@ -44,6 +44,7 @@ def main(config: EvaluateConfig) -> None:
         for horizon in (config.horizons if source in GENERATED else (0,))
         for setting in _settings(config, source, notice, horizon, Path(data) if data else None)
     ]
+    _report_fits(settings, Path(data) if data else None)
     total = sum(setting.episodes for setting in settings)
     with tqdm(total=total, unit="episode", desc="playing", smoothing=0.05) as bar:
         rows = evaluate(settings, workers=config.workers, on_rows=bar.update)
@@ -99,6 +100,22 @@ def _report_skipped(source: str, data: Path | None) -> None:
         print(f"{source}: skipped {where}: {item.reason} {item.remedy}", file=sys.stderr)
     if len(skipped) > SHOWN_SKIPPED:
         print(f"{source}: {len(skipped)} skipped in all", file=sys.stderr)
+
+
+def _report_fits(settings: list[Setting], data: Path | None) -> None:
+    """Says how well the bill's token counts fit what the providers reported of recorded runs."""
+    for source in dict.fromkeys(s.source for s in settings if s.source in REPLAYS):
+        setting = next(s for s in settings if s.source == source)
+        load = load_source(source, data=data).load
+        tasks = [load(task_id) for task_id in setting.task_ids]
+        for task in (t for t in tasks if "usage_error" in t.metadata):
+            print(
+                f"{source}: {task.id}: input tokens fitted to recorded usage, median error "
+                f"{float(task.metadata['usage_error']):.1%}, 9 of 10 requests within "
+                f"{float(task.metadata['usage_error_p90']):.1%} (prefix {task.prefix_tokens}, "
+                f"{task.token_scale:.2f} tokens per estimated one)",
+                file=sys.stderr,
+            )
 
 
 def _policy(name: str, source: str) -> PolicyFactory:
