@@ -39,7 +39,7 @@ USES = (
     (Op.FOLD, "tools", 30, WINDOW),
     (Op.EXPIRE, "logs", 30, WINDOW),
     (Op.DROP, "docqa", 100, FREE),
-    (Op.RELOAD, "tools", 30, WINDOW),
+    (Op.RELOAD, "docqa", 30, WINDOW),
     (Op.REORDER, "docqa", 20, ROTTING),
 )
 """Edit, family, horizon and simulator of each comparison."""
@@ -56,8 +56,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tasks", type=int, default=100, help="tasks per edit")
-    parser.add_argument("--family-tasks", type=int, default=40, help="tasks per generated family")
+    parser.add_argument("--tasks", type=int, default=200, help="tasks per edit")
+    parser.add_argument("--family-tasks", type=int, default=60, help="tasks per generated family")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--output", type=Path, default=Path("runs/study_edits"), help="folder")
     arguments = parser.parse_args()
