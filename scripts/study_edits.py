@@ -35,14 +35,14 @@ WINDOW = {"max_context_tokens": 6000, "budget_fraction": None}
 FREE = {"budget_fraction": None}
 ROTTING = {"budget_fraction": None, "reader": "rot", "prices": "uncached"}
 USES = (
-    (Op.SUMMARIZE, "docqa", 30, WINDOW),
-    (Op.FOLD, "tools", 30, WINDOW),
-    (Op.EXPIRE, "logs", 30, WINDOW),
-    (Op.DROP, "docqa", 100, FREE),
-    (Op.RELOAD, "docqa", 30, WINDOW),
-    (Op.REORDER, "docqa", 20, ROTTING),
+    (Op.SUMMARIZE, "docqa", 30, "good", WINDOW),
+    (Op.FOLD, "tools", 30, "good", WINDOW),
+    (Op.EXPIRE, "logs", 30, "good", WINDOW),
+    (Op.DROP, "docqa", 100, "good", FREE),
+    (Op.RELOAD, "restock", 30, "poor", WINDOW),
+    (Op.REORDER, "docqa", 20, "good", ROTTING),
 )
-"""Edit, family, horizon and simulator of each comparison."""
+"""Edit, family, horizon, notice preset and simulator; chosen on training tasks."""
 
 OTHERS = (
     "truncation", "fixed_summary", "rolling_summary", "clear_old_results", "threshold_fold",
@@ -58,34 +58,44 @@ def main() -> None:
     )
     parser.add_argument("--tasks", type=int, default=200, help="tasks per edit")
     parser.add_argument("--family-tasks", type=int, default=60, help="tasks per generated family")
+    parser.add_argument(
+        "--only", choices=("uses", "folding"), help="play one study; the other's table is kept"
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--output", type=Path, default=Path("runs/study_edits"), help="folder")
     arguments = parser.parse_args()
-    uses = [
-        _use(op, family, horizon, config, arguments.tasks) for op, family, horizon, config in USES
-    ]
     recorded = RECORDED if os.environ.get("CONTEXTPILOT_DATA") else ("sample",)
-    games = [
-        _game(source, notice, arguments.family_tasks)
-        for source in (*GENERATED, *recorded)
-        for notice in ("good", "poor")
-    ]
-    total = sum(setting.episodes for setting in (*uses, *games))
-    with tqdm(total=total, unit="episode", mininterval=1) as bar:
-        use_rows = evaluate(uses, workers=arguments.workers, on_rows=bar.update)
-        game_rows = evaluate(games, workers=arguments.workers, on_rows=bar.update)
-    tables = {"uses": use_lines(use_rows), "folding": fold_lines(game_rows)}
-    arguments.output.mkdir(parents=True, exist_ok=True)
+    studies = {
+        "uses": [_use(*use, arguments.tasks) for use in USES],
+        "folding": [
+            _game(source, notice, arguments.family_tasks)
+            for source in (*GENERATED, *recorded)
+            for notice in ("good", "poor")
+        ],
+    }
+    chosen = {k: v for k, v in studies.items() if arguments.only in (None, k)}
     path = arguments.output / "study_edits.json"
+    tables = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    with tqdm(
+        total=sum(s.episodes for study in chosen.values() for s in study),
+        unit="episode", mininterval=1,
+    ) as bar:  # fmt: skip
+        for name, settings in chosen.items():
+            rows = evaluate(settings, workers=arguments.workers, on_rows=bar.update)
+            tables[name] = use_lines(rows) if name == "uses" else fold_lines(rows)
+    arguments.output.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
-    print(f"{aligned(tables['uses'])}\n\n{aligned(tables['folding'])}\n\nsaved: {path}")
+    print("\n\n".join(aligned(tables[name]) for name in chosen) + f"\n\nsaved: {path}")
 
 
-def _use(op: Op, family: str, horizon: int, config: dict[str, object], tasks: int) -> Setting:
-    spec = EngineSpec(family, SimulatorConfig(**config), horizon)  # type: ignore[arg-type]
+def _use(
+    op: Op, family: str, horizon: int, notice: str, config: dict[str, object], tasks: int
+) -> Setting:
+    simulator = SimulatorConfig(notice=notice, **config)  # type: ignore[arg-type]
+    spec = EngineSpec(family, simulator, horizon)
     return use_setting(
         f"{op.name.lower()}, {family}", spec, spec.tasks().ids("validation")[:tasks],
-        (ScriptedSpec(op, masked=False), ScriptedSpec(op, masked=True)), "good", horizon,
+        (ScriptedSpec(op, masked=False), ScriptedSpec(op, masked=True)), notice, horizon,
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def test_settings_of_the_evaluation_exist() -> None:
     named = set(re.findall(r"['\s`](\w+)=\S", "".join(code for _, code in blocks("bash"))))
     named |= set(re.findall(r"`(\w+)=\w+`", README))
     named |= set(re.findall(r"(\w+)=", " ".join(re.findall(r"ARGS='(.*?)'", README))))
-    assert named >= {"sources", "data", "split", "horizons"}
+    assert named >= {"sources", "data", "horizons"}
     assert named <= {field.name for field in fields(EvaluateConfig)}
 
 
