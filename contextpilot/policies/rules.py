@@ -140,10 +140,7 @@ class ThresholdFold:
 
     def __call__(self, observation: Observation) -> int:
         """Returns an outline of the oldest large segment, then stubs, while over the target."""
-        share = used_share(observation)
-        if share <= (
-            self.target if _in_batch(observation) and _begun(observation) else self.trigger
-        ):
+        if not _is_due(observation, self.trigger, self.target):
             return 0
         large = observation.tokens("size") >= self.floor_tokens
         for preset in ("outline", "stub"):
@@ -156,6 +153,12 @@ class ThresholdFold:
 def _begun(observation: Observation) -> bool:
     """True after the first edit step of a request."""
     return observation.state("step") > 0
+
+
+def _is_due(observation: Observation, trigger: float, target: float) -> bool:
+    """True over the trigger, and once folding has begun until below the target."""
+    folding = _begun(observation) and _in_batch(observation)
+    return used_share(observation) > (target if folding else trigger)
 
 
 @dataclass(frozen=True)
@@ -171,10 +174,7 @@ class GoalSelection:
 
     def __call__(self, observation: Observation) -> int:
         """Returns a fold of the least relevant segment while over the target."""
-        share = used_share(observation)
-        if share <= (
-            self.target if _in_batch(observation) and _begun(observation) else self.trigger
-        ):
+        if not _is_due(observation, self.trigger, self.target):
             return 0
         allowed = observation.allowed(Op.FOLD, "stub")
         if not allowed.any():
