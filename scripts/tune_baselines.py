@@ -37,7 +37,8 @@ def main(config: TuneConfig) -> None:
     """Fits the predictor, tunes everything source by source, and writes what was found."""
     folder = Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
-    model = MODEL if config.install else folder / "reuse_model.json"
+    fitted_aside = config.fit_predictor and not config.install
+    model = folder / "reuse_model.json" if fitted_aside else MODEL
     if config.fit_predictor:
         fit(config, model, folder)
     points: dict[str, list[GridPoint]] = {}
