@@ -34,5 +34,6 @@ def draw_grid(path: Path, source: str, points: Sequence[GridPoint]) -> None:
     axes.set_xlabel("billed tokens, % of raw (left is cheaper)")
     axes.set_ylabel("demand success, %")
     finish(axes, f"{source}: rules on training tasks; lines: each rule's front")
-    axes.legend(fontsize=7, loc="lower right")
+    figure.subplots_adjust(right=0.8)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(path)
