@@ -94,8 +94,8 @@ def vector_against_cartpole(seed: int = 0) -> list[Ratio]:
         return COPIES * len(pushes) * 5 / (time.process_time() - started)
 
     draws: dict[str, tuple[Callable[[NDArray[np.int8]], NDArray[np.int64]], str]] = {
-        "sampled actions": (lambda _mask: env.action_space.sample(), "at least 0.25"),
-        "legal actions only": (lambda mask: legal_actions(rng, mask), "no target"),
+        "sampled actions": (lambda _mask: env.action_space.sample(), "no target: mostly masked"),
+        "legal actions only": (lambda mask: legal_actions(rng, mask), "at least 0.25"),
         "keep only": (lambda mask: np.zeros(len(mask), np.int64), "no target"),
     }
     ratios = []

@@ -230,7 +230,7 @@ def test_swe_agent_commands_become_calls_with_results(tmp_path: Path) -> None:
     history = [
         {"role": "system", "content": "You work in a shell."},
         {"role": "user", "content": "A worked example", "is_demo": True},
-        {"role": "user", "content": "Fix issue 12"},
+        {"role": "user", "content": "Fix the parser"},
         {
             "role": "assistant",
             "content": "I list.\n```\nls\n```",
