@@ -3,8 +3,9 @@
     python scripts/tune_baselines.py                     # all sources; an hour on two cores
     python scripts/tune_baselines.py sources=[tools]     # one of them
 
-Writes contextpilot/policies/tuned.json and reuse_model.json (or, with `install=false`, only the
-report): per source the best parameters, and in `output` every grid point with its figures.
+Writes contextpilot/policies/tuned.json (or what `tuned_file` names) and reuse_model.json (or, with
+`install=false`, only the report): per source the best parameters, and in `output` every grid point
+with its figures. configs/tune_baselines.yaml has the command of each shipped file.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from contextpilot.evaluation.reuse_training import LabelledSegments, auc, fit_re
 from contextpilot.evaluation.tuning import GridPoint, halving, reuse_grid, rule_grid
 from contextpilot.evaluation.tuning_config import TuneConfig, tuned_document
 from contextpilot.evaluation.tuning_plots import draw_grid
-from contextpilot.policies.catalog import TUNED, PolicySpec
+from contextpilot.policies.catalog import TUNED, TUNED_FILES, PolicySpec
 from contextpilot.policies.reuse import reuse_features
 from contextpilot_envs.evaluation_engine import EngineSpec
 from contextpilot_envs.reuse_data import labelled_segments
@@ -48,9 +49,10 @@ def main(config: TuneConfig) -> None:
             json.dumps([asdict(p) for p in points[source]], indent=1) + "\n", encoding="utf-8"
         )
         draw_grid(folder / f"front_{source}.png", source, points[source])
-        known = json.loads(TUNED.read_text(encoding="utf-8")) if TUNED.exists() else {}
+        shipped = TUNED_FILES[config.tuned_file]
+        known = json.loads(shipped.read_text(encoding="utf-8")) if shipped.exists() else {}
         document = tuned_document(known, points)
-        path = TUNED if config.install else folder / "tuned.json"
+        path = shipped if config.install else folder / shipped.name
         path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(f"{source}: best rule {document[source]['best_rule']}")
 
@@ -105,14 +107,19 @@ def encode(observation: object, slots: object) -> object:
 
 def engine_spec(config: TuneConfig, source: str, *, limited: bool) -> EngineSpec:
     """Returns the environment that a source is tuned in: that of the evaluation, on training."""
-    generated = source in FAMILIES
+    tokens, share = None, config.budget_fraction
+    if source in FAMILIES:
+        share = config.generated_budget_fraction
+        tokens = config.window_tokens if share is None else None
     simulator = SimulatorConfig(
-        max_context_tokens=config.window_tokens if generated and limited else None,
-        budget_fraction=config.budget_fraction if limited else None,
+        max_context_tokens=tokens if limited else None, budget_fraction=share if limited else None,
         notice=config.notice, reload_output_tokens=config.reload_output_tokens,
     )  # fmt: skip
     data = config.data or os.environ.get("CONTEXTPILOT_DATA")
-    return EngineSpec(source, simulator, config.horizon, "en", Path(data) if data else None)
+    return EngineSpec(
+        source, simulator, config.horizon, "en", Path(data) if data else None,
+        context_slots=config.context_slots, archive_slots=config.archive_slots,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ LAYERS = {
     "contextpilot.manager": Layer((*_BELOW_MANAGER, "contextpilot.policies"), ("numpy",)),
     "contextpilot.training": Layer(
         (*_BELOW_MANAGER, "contextpilot.policies", "contextpilot.evaluation"),
-        (*_LANGUAGE_MODELS, "tqdm"),
+        (*_LANGUAGE_MODELS, "tqdm", "yaml"),
         ("wandb", "trl", "tensorboard"),
     ),
     "contextpilot.evaluation": Layer(

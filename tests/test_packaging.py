@@ -70,6 +70,8 @@ def test_every_file_of_a_package_is_shipped(wheel: zipfile.ZipFile, package: str
         "contextpilot_envs/py.typed",
         "contextpilot/evaluation/evaluation.schema.json",
         "contextpilot/policies/reuse_model.json",
+        "contextpilot/policies/tuned.json",
+        "contextpilot/policies/tuned_half.json",
         "contextpilot_envs/tasks/splits.json",
         "contextpilot_envs/tasks/synthetic/vocabulary/tools.en.toml",
     ],

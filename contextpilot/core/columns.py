@@ -25,6 +25,7 @@ COLUMN_DEFAULTS: Mapping[str, int] = MappingProxyType(
         "reasoning": 0,
         "foldable": 0,
         "leader": 0,
+        "exchange": 0,  # full tokens of its whole exchange
         # constant from arrival on
         "pinned": 0,  # on every member of an exchange that has a pinned one
         "locked": 0,  # on every member of an exchange whose turn has reasoning
@@ -59,6 +60,7 @@ class Columns:
 
     kind: memoryview
     leader: memoryview
+    exchange: memoryview
     full: memoryview
     stub: memoryview
     pinned: memoryview

@@ -79,10 +79,15 @@ class Context:
         """Fills the columns that do not change once a segment exists, and resets the others."""
         c, entries = self.columns, self.entries
         c.reset()
+        together = {
+            leader: sum(entries[i].full_tokens for i in group)
+            for leader, group in self.members.items()
+        }
         for column, values in (
             (c.kind, [entry.kind for entry in entries]),
             (c.leader, [entry.leader for entry in entries]),
             (c.full, [entry.full_tokens for entry in entries]),
+            (c.exchange, [together.get(entry.leader, entry.full_tokens) for entry in entries]),
             (c.stub, [entry.stub_tokens for entry in entries]),
             (c.reasoning, [entry.has_reasoning for entry in entries]),
             (c.foldable, [entry.foldable for entry in entries]),
@@ -235,7 +240,8 @@ class Context:
         self._place(index, entry, position)
         c = self.columns
         c.kind[index], c.leader[index] = entry.kind, entry.leader
-        c.full[index], c.stub[index] = entry.full_tokens, entry.stub_tokens
+        c.full[index] = c.exchange[index] = entry.full_tokens
+        c.stub[index] = entry.stub_tokens
         c.reasoning[index], c.foldable[index] = entry.has_reasoning, entry.foldable
         c.settled[index] = 1
         self.unread.append(index)

@@ -128,6 +128,8 @@ class Change(NamedTuple):
     reloaded: tuple[int, int]
     after: tuple[int, int] | None = None
     """For a move: the segment that it stood behind, before and after (-1: at the front)."""
+    covered: tuple[int, int] | None = None
+    """The index of the summary that stands for it, before and after (-1: none), if that changes."""
 
 
 class EditRecord(NamedTuple):

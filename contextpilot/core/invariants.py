@@ -35,8 +35,8 @@ Value: TypeAlias = Any
 
 
 FACT_COLUMNS = (
-    "kind", "form", "size", "full", "mark", "pinned", "reasoning", "locked", "foldable", "sent",
-    "settled", "edited", "reloaded", "covered", "rank",
+    "kind", "form", "size", "full", "exchange", "mark", "pinned", "reasoning", "locked",
+    "foldable", "sent", "settled", "edited", "reloaded", "covered", "rank",
 )  # fmt: skip
 """The columns that legality depends on."""
 
@@ -55,6 +55,7 @@ class Facts:
     form: Value
     size: Value
     full: Value
+    exchange: Value
     mark: Value
     pinned: Value
     reasoning: Value
@@ -87,7 +88,8 @@ class SegmentFacts:
 
     __slots__ = ("columns", "index", "latest_user_rank", "overflows", "request", "room")
 
-    kind, form, size, full = map(_column, ("kind", "form", "size", "full"))
+    kind, form, size = map(_column, ("kind", "form", "size"))
+    full, exchange = map(_column, ("full", "exchange"))
     mark, pinned, reasoning = map(_column, ("mark", "pinned", "reasoning"))
     locked, foldable, sent = map(_column, ("locked", "foldable", "sent"))
     settled, edited, reloaded = map(_column, ("settled", "edited", "reloaded"))
@@ -205,6 +207,11 @@ def fits(f: Any) -> Value:
     return f.full <= f.room
 
 
+def exchange_fits(f: Any) -> Value:
+    """What is absent returns with its whole exchange, and all of that must fit."""
+    return (f.form != _ABSENT) | (f.exchange <= f.room)
+
+
 def has_original(f: Any) -> Value:
     """Copies and summaries are not reloaded: what they stand for is."""
     return (f.kind != _COPY) & (f.kind != _SUMMARY)
@@ -222,7 +229,15 @@ LEGAL: Mapping[str, tuple[Invariant, ...]] = MappingProxyType(
         "summarize_run": (*_HIDE, exchange_untouched, visible),
         "expire": (arrived, not_pinned, whole, unmarked, shrinks_by_fold),
         "drop": (*_HIDE, exchange_untouched, visible),
-        "reload_in_place": (arrived, hidden, not_just_hidden, not_covered, fits, has_original),
+        "reload_in_place": (
+            arrived,
+            hidden,
+            not_just_hidden,
+            not_covered,
+            fits,
+            exchange_fits,
+            has_original,
+        ),
         "reload_at_end": (arrived, hidden, not_just_hidden, fits, has_original),
         "reorder": (arrived, not_pinned, read, visible, standalone),
     }

@@ -27,7 +27,7 @@ from contextpilot.core.edit import (
 )
 from contextpilot.core.edit_log import EditLog
 from contextpilot.core.interned import Interned
-from contextpilot.core.segment import Form
+from contextpilot.core.segment import Form, Kind
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
 from contextpilot.edits.made import summary_segment
@@ -38,6 +38,7 @@ from contextpilot.tokenizers.count import MESSAGE_TOKENS
 # Plain integers: enumeration members are slow to compare and to store.
 _ABSENT, _FULL = int(Form.ABSENT), int(Form.FULL)
 _STUB_FORM, _SUMMARY_FORM = int(Form.STUB), int(Form.SUMMARY)
+_SUMMARY_KIND = int(Kind.SUMMARY)
 _IN_PLACE, _AT_END = Placement.IN_PLACE, Placement.AT_END
 
 
@@ -123,7 +124,19 @@ def _drop(context: Context, edit: Drop, services: Services) -> Effect:
             continue
         _store(context, services, index)
         changes.append(shift(context, index, form=_ABSENT, mark=-1, edited=context.request))
+        if c.kind[index] == _SUMMARY_KIND:
+            changes += _uncovered(context, index)
     return Effect(_ids(context, edit.targets), _NO_PARAMS, tuple(changes))
+
+
+def _uncovered(context: Context, summary: int) -> Iterable[Change]:
+    """Frees what a dropped summary stood for: nothing says it any more, so it may return."""
+    c = context.columns
+    for index in c.order[: context.length].tolist():
+        if c.covered[index] == summary:
+            yield shift(context, index, covered=-1)
+            if c.kind[index] == _SUMMARY_KIND:  # an earlier one, which this one consumed
+                yield from _uncovered(context, index)
 
 
 def _groups(context: Context, targets: Sequence[int]) -> Iterable[int]:

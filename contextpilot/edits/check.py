@@ -25,6 +25,8 @@ def check_edit(context: Context, edit: Edit) -> None:
     """Raises `IllegalEditError`, naming segment and invariant, where an edit is not legal."""
     if not isinstance(edit, Keep):
         require_legal(context, rule_of(edit), edit.targets)
+    if isinstance(edit, Reload) and len(edit.targets) > 1:
+        _require_room(context, edit)
 
 
 def rule_of(edit: Edit) -> str:
@@ -66,6 +68,23 @@ def rule_of(edit: Edit) -> str:
                     "targets",
                 )
             return "summarize_run" if edit.run else "summarize"
+
+
+def _require_room(context: Context, edit: Reload) -> None:
+    """Raises `IllegalEditError` where targets that fit one by one do not fit together."""
+    c, returning = context.columns, set(edit.targets)
+    if edit.placement == Placement.IN_PLACE:
+        for index in edit.targets:
+            if c.form[index] == Form.ABSENT:
+                returning.update(context.group(index))
+    tokens = sum(c.full[index] for index in returning)
+    room = context.budget.input_limit - context.used_tokens
+    if tokens > room:
+        raise IllegalEditError(
+            f"a reload of {len(edit.targets)} segments must fit the budget as a whole. Received "
+            f"{tokens} tokens for {room} that are free. Reload fewer, or hide something first.",
+            "fits",
+        )
 
 
 def require_legal(context: Context, rule: str, targets: Sequence[int]) -> None:

@@ -69,9 +69,11 @@ def shift(
         c.edited[index] = new_edited = edited
     if reloaded is not None:
         c.reloaded[index] = new_reloaded = reloaded
+    standing = None
     if covered is not None:
+        standing = c.covered[index], covered
         c.covered[index] = covered
     return Change(
         index, (old_form, new_form), (old_mark, new_mark), (old_edited, new_edited),
-        (old_reloaded, new_reloaded), after,
+        (old_reloaded, new_reloaded), after, standing,
     )  # fmt: skip

@@ -78,15 +78,10 @@ def _revert(context: Context, change: Change) -> None:
         context.move(index, target)
     if change.form[0] != c.form[index]:
         context.set_form(index, change.form[0])
-    if _left(change):
-        c.covered[index] = -1
+    if change.covered is not None:
+        c.covered[index] = change.covered[0]
     c.mark[index], c.edited[index] = change.mark[0], change.edited[0]
     c.reloaded[index] = change.reloaded[0]
-
-
-def _left(change: Change) -> bool:
-    """True where a segment was there and left; a reload may touch one that stays absent."""
-    return change.form[0] != Form.ABSENT and change.form[1] == Form.ABSENT
 
 
 def replay(
@@ -115,37 +110,30 @@ def replay(
         if record.op == Op.SUMMARIZE and record.changes and "run" not in record.params:
             text = services.archive.get(services.session, record.output).text
             context.entries[record.changes[0].index].set_summary(text, services.shown_tokens(text))
-        created = -1
         for change in record.changes:
-            created = _repeat(context, change, record, created, services)
+            _repeat(context, change, record, services)
         if record.op == Op.RELOAD:
             count_reloads(context, record.changes, 1)
 
 
-def _repeat(
-    context: Context,
-    change: Change,
-    record: EditRecord,
-    created: int,
-    services: Services,
-) -> int:
-    """Makes one change again; returns the index of the segment that the record created."""
+def _repeat(context: Context, change: Change, record: EditRecord, services: Services) -> None:
+    """Makes one change again."""
     c, index = context.columns, change.index
     if change.after is not None:
         behind = change.after[1]
         position = c.rank[behind] + 1 if behind >= 0 else 0
         if change.form[0] == Form.ABSENT:
-            return context.add(_made(context, record, services), position)
+            context.add(_made(context, record, services), position)
+            return
         if c.rank[index] < position:
             position -= 1
         context.move(index, position)
     if c.form[index] != change.form[1]:
         context.set_form(index, change.form[1])
-    if _left(change) and created >= 0:
-        c.covered[index] = created
+    if change.covered is not None:
+        c.covered[index] = change.covered[1]
     c.mark[index], c.edited[index] = change.mark[1], change.edited[1]
     c.reloaded[index] = change.reloaded[1]
-    return created
 
 
 def _made(context: Context, record: EditRecord, services: Services) -> Interned:

@@ -12,6 +12,14 @@ from contextpilot.evaluation.statistics import Interval
 from contextpilot.policies.catalog import PolicySpec
 
 WITH, WITHOUT = "with the edit", "with it masked"
+FIRST_FRESH = 100_001
+"""Number of the first task that edits are tested on; validation tasks have odd numbers.
+
+Sources list the lowest numbers, so every choice and every earlier test was made on those: whatever
+is tested more than once on the same tasks passes sooner or later. The tasks from here on are
+looked at once, after family, preset and policy are fixed on training tasks.
+"""
+
 FOLD_AS_READ = PolicySpec(
     "clear_old_results",
     (("batch_tokens", 0), ("everything", True), ("floor_tokens", 0), ("older_than", 0)),
@@ -19,9 +27,21 @@ FOLD_AS_READ = PolicySpec(
 """Everything that may be folded is folded as soon as it was read."""
 
 
+def fresh_ids(listed: str, count: int) -> tuple[str, ...]:
+    """Returns the ids of the first `count` fresh validation tasks of a generated source.
+
+    Args:
+        listed: any id of the source, for its name.
+        count: how many.
+    """
+    name = listed.rpartition("/")[0]
+    return tuple(f"{name}/{FIRST_FRESH + 2 * index:06d}" for index in range(count))
+
+
 def use_setting(
     name: str,
     make_engine: EngineFactory,
+    split: str,
     task_ids: Sequence[str],
     policies: tuple[PolicyFactory, PolicyFactory],
     notice: str,
@@ -29,7 +49,7 @@ def use_setting(
 ) -> Setting:
     """Returns one comparison of a scripted policy with the same policy, its edit masked."""
     return Setting(
-        name, "validation", notice, horizon, make_engine, tuple(task_ids), (0,),
+        name, split, notice, horizon, make_engine, tuple(task_ids), (0,),
         {WITH: policies[0], WITHOUT: policies[1]},
     )  # fmt: skip
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from contextpilot.errors import ConfigurationError, did_you_mean
 from contextpilot.evaluation.tuning import GridPoint
-from contextpilot.policies.catalog import ANY_SOURCE
+from contextpilot.policies.catalog import ANY_SOURCE, TUNED_FILES
 
 
 @dataclass
@@ -46,6 +47,14 @@ class TuneConfig:
     reload_output_tokens: int = 600
     """As in the evaluation."""
 
+    generated_budget_fraction: float | None = None
+    """When given, generated tasks have this share of their largest raw request as their window,
+    and not `window_tokens`."""
+
+    context_slots: int = 128
+    archive_slots: int = 32
+    """The action layout's size."""
+
     fit_predictor: bool = True
     """Whether the reuse predictor's network is fitted first."""
 
@@ -61,8 +70,36 @@ class TuneConfig:
     install: bool = True
     """Whether the package's own files are written."""
 
+    tuned_file: str = "tuned"
+    """Which of them: a name in `contextpilot.policies.catalog.TUNED_FILES`, one per setting."""
+
     workers: int = 2
     output: str = "runs/tuning"
+
+    def __post_init__(self) -> None:
+        """Refuses what could not be played or written, before anything is."""
+        if self.tuned_file not in TUNED_FILES:
+            raise ConfigurationError(
+                f"`tuned_file` has an unknown name. Received {self.tuned_file!r}."
+                f"{did_you_mean(self.tuned_file, TUNED_FILES)}"
+            )
+        share = self.generated_budget_fraction
+        if share is not None and not share > 0:
+            raise ConfigurationError(
+                f"`generated_budget_fraction` must be positive, or null for a window of "
+                f"`window_tokens`. Received {share}."
+            )
+        for name, least in (("context_slots", 1), ("archive_slots", 0)):
+            if getattr(self, name) < least:
+                raise ConfigurationError(
+                    f"`{name}` must be at least {least}. Received {getattr(self, name)}."
+                )
+        if self.install and self.fit_predictor and self.tuned_file != "tuned":
+            raise ConfigurationError(
+                "`fit_predictor` would replace reuse_model.json, which tuned.json was found with. "
+                f"Received tuned_file={self.tuned_file!r}. Add fit_predictor=false, or "
+                "install=false."
+            )
 
 
 def tuned_document(

@@ -49,6 +49,7 @@ _RULE_OF_PRESET = [_RULES.index(preset.rule) for preset in CONTEXT_PRESETS]
 _DUE = _RULES.index("flush_fold")
 _CONTEXT_RULES = Rules(_RULES)
 _ARCHIVE_RULES = Rules([preset.rule for preset in ARCHIVE_PRESETS])
+_RETURNING = ["full" if p.rule == "reload_at_end" else "exchange" for p in ARCHIVE_PRESETS]
 
 
 class ObservationEncoder:
@@ -89,7 +90,7 @@ class ObservationEncoder:
         self._size = np.zeros((rows, slots), np.int32)
         self._full = np.zeros((rows, slots), np.int32)
         self._due = np.zeros((rows, slots), np.int32)
-        self._archive_full = np.zeros((rows, archived), np.int32)
+        self._returning = np.zeros((rows, archived, len(_RETURNING)), np.int32)
         self._unlisted_behind = np.zeros((rows, slots), np.int32)
         self._unlisted = np.zeros((rows, 2), np.int64)
         # Where a segment is shown: its context slot, its archive slot, -1 for neither.
@@ -206,7 +207,7 @@ class ObservationEncoder:
         for array in (
             self.segments, self.segment_tokens, self.segment_mask, self.archive,
             self.archive_tokens, self.archive_mask, self._size, self._full, self._due,
-            self._archive_full, self._unlisted_behind, self._unlisted,
+            self._returning, self._unlisted_behind, self._unlisted,
         ):  # fmt: skip
             array[rows] = 0
 
@@ -222,7 +223,8 @@ class ObservationEncoder:
         self.archive[at, slot] = self._statics.archive[at, index]
         self.archive_tokens[at, slot] = self._statics.tokens[at, index]
         self.archive_mask[at, slot] = 1
-        self._archive_full[at, slot] = self.batch.arrays["full"][at, index]
+        for q, name in enumerate(_RETURNING):
+            self._returning[at, slot, q] = self.batch.arrays[name][at, index]
 
     def _count_unlisted(self, contexts: Sequence[Context], rows: Indices) -> None:
         """Notes what has no slot in some rows: how much, and how much of it lies behind each."""
@@ -367,10 +369,9 @@ class ObservationEncoder:
         for p in _RELOADS:
             mask[:, 1 + p * slots : 1 + (p + 1) * slots] &= fits
         slots = self.codec.archive_slots
-        fits = self._archive_full <= room[:, None]
         for q in range(len(ARCHIVE_PRESETS)):
             start = self.codec.archive_start + q * slots
-            mask[:, start : start + slots] &= fits
+            mask[:, start : start + slots] &= self._returning[:, :, q] <= room[:, None]
 
 
 def _pairs(

@@ -39,6 +39,14 @@ RULES: Mapping[str, Callable[..., Policy]] = MappingProxyType(
 TUNED = Path(__file__).with_name("tuned.json")
 """Written by scripts/tune_baselines.py: per source and policy the best parameters found."""
 
+TUNED_FILES: Mapping[str, Path] = MappingProxyType(
+    {
+        "tuned": TUNED,  # a window of 6,000 tokens, 30 requests
+        "tuned_half": TUNED.with_name("tuned_half.json"),  # half the raw peak, 20 requests
+    }
+)
+"""Parameters by the setting that they were tuned in: a rule is at its best in its own."""
+
 ANY_SOURCE = "any"
 """The parameters for sources that were not tuned on: the best on average over those that were."""
 
@@ -73,8 +81,13 @@ class PolicySpec:
         return ",".join([self.kind, *(f"{key}={value}" for key, value in self.params)])
 
 
-def policy_spec(name: str, source: str = ANY_SOURCE) -> PolicySpec:
+def policy_spec(name: str, source: str = ANY_SOURCE, tuned: str = "tuned") -> PolicySpec:
     """Returns a baseline with the parameters tuned for a source.
+
+    Args:
+        name: "raw", "random", "reuse_predictor", or a name in RULES.
+        source: a task source; the parameters of ANY_SOURCE where it was not tuned on.
+        tuned: a name in TUNED_FILES.
 
     Raises:
         ConfigurationError: for an unknown name, with the nearest known one.
@@ -84,16 +97,25 @@ def policy_spec(name: str, source: str = ANY_SOURCE) -> PolicySpec:
         raise ConfigurationError(
             f"There is no baseline of this name. Received {name!r}.{did_you_mean(name, known)}"
         )
-    tuned = tuned_parameters()
-    params = tuned.get(source, tuned.get(ANY_SOURCE, {})).get(name, {})
+    params = _tuned_for(source, tuned).get(name, {})
     return PolicySpec(name, tuple(sorted(params.items())))
 
 
-def best_rule(source: str = ANY_SOURCE) -> PolicySpec:
-    """Returns whichever tuned rule did best on a source's training tasks."""
-    tuned = tuned_parameters()
-    name = tuned.get(source, tuned.get(ANY_SOURCE, {})).get("best_rule", {}).get("kind")
-    return policy_spec(name or "clear_old_results", source)
+def best_rule(source: str = ANY_SOURCE, tuned: str = "tuned") -> PolicySpec:
+    """Returns whichever tuned rule did best on a source's training tasks; as `policy_spec`."""
+    name = _tuned_for(source, tuned).get("best_rule", {}).get("kind")
+    return policy_spec(name or "clear_old_results", source, tuned)
+
+
+def _tuned_for(source: str, tuned: str) -> Mapping[str, Mapping[str, Any]]:
+    """Returns policy -> parameters of a source, or of any where it was not tuned on."""
+    if tuned not in TUNED_FILES:
+        raise ConfigurationError(
+            f"There are no tuned parameters of this name. Received {tuned!r}."
+            f"{did_you_mean(tuned, TUNED_FILES)}"
+        )
+    known: Mapping[str, Mapping[str, Any]] = tuned_parameters(TUNED_FILES[tuned])
+    return known[source] if source in known else known.get(ANY_SOURCE, {})
 
 
 @cache

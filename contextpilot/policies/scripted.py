@@ -14,12 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contextpilot.core.edit import Op
-from contextpilot.core.segment import Form, Kind
+from contextpilot.core.segment import Kind
 from contextpilot.edits.codec import ARCHIVE_PRESETS, CONTEXT_PRESETS
 from contextpilot.observations.observation import Observation
 from contextpilot.policies.base import Policy
 from contextpilot.policies.guard import FitGuard
-from contextpilot.policies.rules import MAX_STEPS, ThresholdFold, first, used_share
+from contextpilot.policies.rules import (
+    MAX_STEPS,
+    ClearOldResults,
+    ThresholdFold,
+    first,
+    used_share,
+)
 
 
 class Masked:
@@ -85,66 +91,59 @@ class MarkWhenRead:
         return observation.action(Op.EXPIRE, "0", first(allowed)) if allowed.any() else 0
 
 
+@dataclass(frozen=True)
 class ReloadWhenAnnounced:
-    """Folds under pressure; when the user names something folded, it is reloaded ahead.
+    """Folds all that was read; what the user has named returns before the agent has to ask for it.
 
-    A user text announces what the next requests are about. The folded segment whose hashed words
-    share most rare words with it is shown again before the agent has to ask.
+    A user text announces what the agent will look for one request later. Just before that request
+    the folded segment that shares the most rare words with the text is shown at the end; being
+    unread there, it stays in full for the request. Words are the hashed ones of the observation,
+    most of them from the opening of a text.
+
+    Attributes:
+        least: shared rarity below which nothing is reloaded; a word that only the user text has
+            would count 1, one that every segment has 0.
     """
 
-    name = "reload_when_announced"
-    relevant_share = 0.85
-    """Only what is most relevant to the goal counts, as announcement and as target."""
-    most = 1
-    """Reloads a request."""
-
-    def __init__(self, fold: Policy | None = None) -> None:
-        self._fold = fold or ThresholdFold(trigger=0.8, target=0.6, floor_tokens=100)
-        self._reloads = 0
+    least: float = 1.5
+    name: str = "reload_when_announced"
 
     def reset(self, seed: int) -> None:
-        """Begins an episode."""
-        self._fold.reset(seed)
+        """Has nothing to forget."""
 
     def __call__(self, observation: Observation) -> int:
-        """Returns a reload right after an announcement, otherwise the folding rule's action."""
-        if observation.state("step") == 0:
-            self._reloads = 0
-        action = self._announced(observation) if self._reloads < self.most else 0
-        if action:
-            self._reloads += 1
-            return action
-        return self._fold(observation)
+        """Returns the next fold of what was read, then at most one reload."""
+        begun = observation.state("step") > 0
+        if begun and round(observation.state("last_op_0") * 6) == Op.RELOAD:
+            return 0
+        return _FOLD_AS_READ(observation) or self._reload(observation)
 
-    def _announced(self, observation: Observation) -> int:
-        user = (observation.kinds == Kind.TEXT) & (observation.feature("sent") == 0)
-        user &= observation.visible & (observation.feature("pinned") > 0)
-        hidden = observation.allowed(Op.RELOAD, "at_end") & (observation.forms != Form.FULL)
-        if not user.any() or not hidden.any():
+    def _reload(self, observation: Observation) -> int:
+        said = observation.visible & (observation.kinds == Kind.TEXT)
+        said &= observation.requests("age") == 1
+        hidden = observation.allowed(Op.RELOAD, "at_end") & (observation.kinds != Kind.TURN)
+        if not said.any() or not hidden.any():
             return 0
-        relevance = observation.feature("goal_relevance")
-        relevant = relevance >= np.quantile(relevance[observation.visible], self.relevant_share)
-        hidden &= relevant
-        user &= relevant
-        if not user.any():
-            return 0
-        slots = np.nonzero(hidden)[0]
-        if not len(slots):
-            return 0
-        tokens = observation.arrays["segment_tokens"]
-        score = _shared_rare_words(tokens, int(np.nonzero(user)[0][-1]), slots)
-        slot = int(slots[int(score.argmax())])
-        return observation.action(Op.RELOAD, "at_end", slot) if score.max() >= 2 else 0
+        newest = int(np.nonzero(said)[0][-1])
+        shared = np.where(hidden, _shared_rarity(observation, newest), -1.0)
+        best = int(shared.argmax())
+        return observation.action(Op.RELOAD, "at_end", best) if shared[best] >= self.least else 0
 
 
-def _shared_rare_words(
-    tokens: NDArray[np.int16], of: int, slots: NDArray[np.integer], most: int = 6
-) -> NDArray[np.int64]:
-    """Returns how many words of segment `of` each slot shares that at most `most` slots have."""
+_FOLD_AS_READ = ClearOldResults(older_than=0, batch_tokens=0, floor_tokens=0, everything=True)
+
+
+def _shared_rarity(observation: Observation, of: int) -> NDArray[np.float64]:
+    """Returns the summed inverse frequency of the words that each slot shares with slot `of`, (S,).
+
+    The unit is the rarity of a word that one visible segment has.
+    """
+    tokens, visible = observation.arrays["segment_tokens"], observation.visible
     words = np.unique(tokens[of][tokens[of] > 0])
-    has = (tokens[slots][:, :, None] == words[None, None]).any(axis=1)
-    everywhere = (tokens[:, :, None] == words[None, None]).any(axis=1).sum(axis=0)
-    return np.asarray((has & (everywhere <= most)).sum(axis=1), np.int64)
+    has = (tokens[:, :, None] == words).any(axis=1) & visible[:, None]
+    count = int(visible.sum())
+    rarity = np.log(count / has.sum(axis=0)) / np.log(count)
+    return np.asarray(has @ rarity, np.float64)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contextpilot.errors import ConfigurationError
+from contextpilot.rewards.weights import RewardWeights
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers.base import Tokenizer
-from contextpilot_envs.engine import Engine, RowSnapshot
+from contextpilot_envs.engine import DEFAULT_REWARD, Engine
 from contextpilot_envs.metrics import episode_metrics
 from contextpilot_envs.rendering import render_desk
+from contextpilot_envs.row import RowSnapshot
 from contextpilot_envs.simulator.config import SimulatorConfig
 from contextpilot_envs.spaces import action_space, observation_space
 from contextpilot_envs.tasks.base import TaskSource
@@ -36,7 +38,7 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
     `Discrete(A)`: operation x preset x slot by `contextpilot.edits.codec.ActionCodec`; 0 is keep.
     The mask of legal actions is `action_masks()`, `info["action_mask"]` (int8) and
     `observation["action_mask"]`, all three the same. A masked action changes nothing but uses an
-    edit step, costs `INVALID_PRICE`, and counts in `info["invalid_actions"]`.
+    edit step, costs the weight of `invalid`, and counts in `info["invalid_actions"]`.
 
     ## Observation Space
     `Dict`, with S context slots, M archive slots and the features that
@@ -46,8 +48,11 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
     never in it.
 
     ## Rewards
-    0 for an edit. For a request `-(bill + miss_price * silent misses) / raw bill`, and a further
-    `-task_weight` at the end of a task that failed; summed over an episode this is J. Discount 1.
+    The weighted sum of `info["reward_terms"]`, which `contextpilot.rewards.terms.TERMS` names. By
+    default 0 for an edit; for a request `(raw price - bill - miss_price * silent misses) / raw
+    bill`, and a further -2 at the end of a task that failed. Summed over an episode without masked
+    actions this is J + 1, J being the objective: 0 for editing nothing and missing nothing.
+    Discount 1.
 
     ## Starting State
     The segments that are there before the first request, all in full. `options={"task_id": ...}`
@@ -59,13 +64,15 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
     truncated.
 
     ## Information
-    `action_mask`, `task_id`, `request`, `invalid_actions`; after a request `bill`,
-    `silent_misses`, `forced_reloads`; at the end `episode_metrics`.
+    `action_mask`, `task_id`, `request` (the one that the observation belongs to),
+    `invalid_actions`, `reward_terms` (N,) float64, of this step and without weights; after a
+    request `bill`, `silent_misses`, `forced_reloads`; at the end `episode_metrics`.
 
     ## Arguments
     `source`: a task source, or a name that `contextpilot_envs.tasks.catalog` knows; `split`:
     "train" or "validation"; `simulator`: window, prices, notice preset, reader;
-    `context_slots`, `archive_slots`: S and M; `tokenizer`, `summarizer`.
+    `context_slots`, `archive_slots`: S and M; `tokenizer`, `summarizer`; `reward`: what the terms
+    weigh (`contextpilot.rewards.weights`), None for the defaults.
 
     ## Version History
     v0: first version.
@@ -83,6 +90,7 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
         archive_slots: int = 32,
         tokenizer: Tokenizer | None = None,
         summarizer: Summarizer | None = None,
+        reward: RewardWeights | None = None,
         render_mode: str | None = None,
     ) -> None:
         self.source = load_source(source) if isinstance(source, str) else source
@@ -90,6 +98,7 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
         self.engine = Engine(
             1, self.source, simulator or SimulatorConfig(), context_slots=context_slots,
             archive_slots=archive_slots, tokenizer=tokenizer, summarizer=summarizer,
+            reward=reward or DEFAULT_REWARD,
         )  # fmt: skip
         # Gymnasium types a Dict space by its values, and an observation by its keys.
         self.observation_space = observation_space(self.engine.codec)  # type: ignore[assignment]
@@ -161,6 +170,7 @@ class ContextEditEnv(gym.Env[Observation, np.int64]):
             "task_id": episode.prepared.task.id,
             "request": episode.context.request,
             "invalid_actions": self.engine.states[0].invalid,
+            "reward_terms": self.engine.terms[0].copy(),
         }
 
 
@@ -172,13 +182,14 @@ def draw_episode(
 ) -> tuple[str, int]:
     """Returns (task id, noise seed), from the options or from the generator."""
     options = options or {}
-    noise_seed = options.get("noise_seed")
+    task_id, noise_seed = options.get("task_id"), options.get("noise_seed")
     drawn = int(generator.integers(2**31))
-    ids = source.ids(split) if "task_id" not in options else ()
-    if not ids and "task_id" not in options:
+    ids = source.ids(split) if task_id is None else ()
+    if not ids and task_id is None:
         raise ConfigurationError(
             f"task source {source.name!r} has no tasks in its split {split!r}. "
             'Choose another split, or name a task with options={"task_id": ...}.'
         )
-    task_id = options["task_id"] if not ids else ids[int(generator.integers(len(ids)))]
+    if task_id is None:
+        task_id = ids[int(generator.integers(len(ids)))]
     return str(task_id), drawn if noise_seed is None else int(noise_seed)

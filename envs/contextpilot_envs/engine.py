@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,21 @@ from numpy.typing import NDArray
 from contextpilot.core.context import Context
 from contextpilot.core.edit import Op
 from contextpilot.edits.codec import ActionCodec, to_edit
+from contextpilot.errors import ConfigurationError
 from contextpilot.observations.batch import ColumnBatch
 from contextpilot.observations.encoder import ObservationEncoder
+from contextpilot.rewards.terms import TERMS, raw_terms
+from contextpilot.rewards.weights import RewardWeights
 from contextpilot.summarizers import CachedSummarizer, StructureSummarizer
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers import EstimateTokenizer
 from contextpilot.tokenizers.base import Tokenizer
+from contextpilot_envs.accounting import send_request, step_facts
+from contextpilot_envs.hindsight import PlayedStep, Trace, hindsight
+from contextpilot_envs.potentials import PotentialTracker
+from contextpilot_envs.row import RowSnapshot, RowState
 from contextpilot_envs.simulator.config import SimulatorConfig
-from contextpilot_envs.simulator.episode import Episode, EpisodeSnapshot
+from contextpilot_envs.simulator.episode import Episode
 from contextpilot_envs.simulator.prepared import PreparedTask
 from contextpilot_envs.tasks.base import TaskSource
 
@@ -28,28 +34,8 @@ _KEEP = Op.KEEP
 _CACHED_TASKS = 2048
 """More than the training split of the generated families has."""
 
-INVALID_PRICE = 0.01
-"""What a masked action costs; it changes nothing else."""
-
-
-@dataclass(slots=True)
-class RowState:
-    """What a row knows besides its episode."""
-
-    step: int = 0
-    invalid: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RowSnapshot:
-    """One row, ready to be restored."""
-
-    episode: EpisodeSnapshot
-    task_id: str
-    step: int
-    invalid: int
-    slots: NDArray[np.integer]
-    archived: NDArray[np.integer]
+DEFAULT_REWARD = RewardWeights()
+_NO_SHAPING = (0.0, 0.0)
 
 
 class Engine:
@@ -61,6 +47,13 @@ class Engine:
         simulator: prices, window, notice preset, reader.
         context_slots, archive_slots: the action layout's size.
         tokenizer, summarizer: None for the script-aware estimate and the structure summarizer.
+        reward: what the terms weigh. The potentials are followed only where `key_info`, `reload`
+            or `half_kept` has a weight; these three terms stay 0 otherwise.
+        hindsight: whether steps are kept, so that `hindsight` can be asked.
+
+    Attributes:
+        terms: (B, N) float64, the raw reward terms of each row's latest step, in the order of
+            `contextpilot.rewards.terms.TERMS`; 0 for rows that did not play.
     """
 
     def __init__(
@@ -73,8 +66,15 @@ class Engine:
         archive_slots: int = 32,
         tokenizer: Tokenizer | None = None,
         summarizer: Summarizer | None = None,
+        reward: RewardWeights = DEFAULT_REWARD,
+        hindsight: bool = False,
     ) -> None:
         self.source, self.simulator = source, simulator
+        self.reward, self._keeps_traces = reward, hindsight
+        weights: list[float] = reward.vector().tolist()
+        self._weights = [(place, weight) for place, weight in enumerate(weights) if weight]
+        self._follows_facts = bool(reward.key_info or reward.reload or reward.half_kept)
+        self.terms = np.zeros((rows, len(TERMS)))
         self.codec = ActionCodec(context_slots, archive_slots)
         self.tokenizer = tokenizer or EstimateTokenizer()
         self.summarizer = summarizer or CachedSummarizer(StructureSummarizer(self.tokenizer))
@@ -113,8 +113,14 @@ class Engine:
             self.episodes.append(episode)
         else:
             self.episodes[row] = episode
-        self.states[row] = RowState()
+        self.states[row] = self._row_state(episode)
+        self.terms[row] = 0.0
         self.encoder.start(row, prepared.statics, prepared.task.goal)
+
+    def _row_state(self, episode: Episode, step: int = 0, invalid: int = 0) -> RowState:
+        follows, past = self._follows_facts, bool(self.reward.half_kept)
+        tracker = PotentialTracker(episode, past=past) if follows else None
+        return RowState(step, invalid, tracker, Trace() if self._keeps_traces else None)
 
     @property
     def contexts(self) -> list[Context]:
@@ -137,10 +143,12 @@ class Engine:
             active: the rows whose episodes go on.
 
         Returns:
-            (B,) rewards; 0 for rows that are not active. Summed over an episode without masked
-            actions they are its objective J.
+            (B,) rewards, each the weighted sum of its row of `terms`; 0 for rows that are not
+            active. With the default weights they sum to J + 1 over an episode without masked
+            actions, where J is its objective.
         """
         rewards = np.zeros(len(self.episodes))
+        self.terms[:] = 0.0
         for row in active:
             rewards[row] = self._play(row, int(actions[row]))
         self.observe()
@@ -148,32 +156,49 @@ class Engine:
 
     def _play(self, row: int, number: int) -> float:
         episode, state = self.episodes[row], self.states[row]
-        action = self.codec.decode(number)
-        reward = 0.0
-        if not self.encoder.action_mask[row, number]:
+        action, logged = self.codec.decode(number), len(episode.log)
+        masked = not self.encoder.action_mask[row, number]
+        record = result = None
+        index, half_kept = -1, False
+        if masked:
             state.invalid += 1
-            reward -= INVALID_PRICE
         elif action.op != _KEEP:
             slots = self.encoder.archive_index if action.archived else self.encoder.slot_index
-            edit = to_edit(episode.context, action, int(slots[row, action.slot]))
+            index = int(slots[row, action.slot])
+            edit = to_edit(episode.context, action, index)
+            if state.trace is not None:
+                state.trace.before_edit(episode)
             record = episode.commit(edit)
             self.encoder.update(row, [change.index for change in record.changes])
         state.step += 1
         if action.op == _KEEP or state.step >= self.simulator.max_edits:
-            reward += self.send(row)
+            result, half_kept = send_request(episode, state.tracker)
+            state.step = 0
             self.encoder.refresh(row, episode.context)
-        return reward
+        facts = step_facts(
+            episode, logged, record, result, masked=masked, half_kept=half_kept,
+            shaping=state.tracker.update() if state.tracker is not None else _NO_SHAPING,
+        )  # fmt: skip
+        self.terms[row] = terms = raw_terms(facts)
+        if state.trace is not None:
+            made = action if record is not None else None
+            step = PlayedStep(logged, made, index, result is not None, masked, terms)
+            state.trace.steps.append(step)
+        # Added in a fixed order, so that a row earns the same whatever is played beside it.
+        return sum([weight * terms[place] for place, weight in self._weights])
 
-    def send(self, row: int) -> float:
-        """Sends a row's request; returns the reward of what came of it."""
-        episode, config = self.episodes[row], self.simulator
-        result = episode.send()
-        self.states[row].step = 0
-        cost = result.bill + config.miss_price_requests * result.miss_cost
-        reward = -cost / episode.prepared.raw.total
-        if result.ended and episode.failed:
-            reward -= config.task_weight
-        return reward
+    def hindsight(self, row: int) -> NDArray[np.float64]:
+        """Returns what each edit of a row's episode was worth, (L,) float64, once it has ended.
+
+        Raises:
+            ConfigurationError: where the engine was made without `hindsight=True`.
+        """
+        trace = self.states[row].trace
+        if trace is None:
+            raise ConfigurationError(
+                "this engine keeps no steps to look back on. Make it with hindsight=True."
+            )
+        return hindsight(trace, self.episodes[row], self.reward)
 
     def snapshot(self, row: int) -> RowSnapshot:
         """Returns a row's whole state."""
@@ -181,6 +206,7 @@ class Engine:
         return RowSnapshot(
             self.episodes[row].snapshot(), self.episodes[row].prepared.task.id, state.step,
             state.invalid, encoder.slot_index[row].copy(), encoder.archive_index[row].copy(),
+            state.trace.fork() if state.trace is not None else None,
         )  # fmt: skip
 
     def restore(self, row: int, snapshot: RowSnapshot) -> None:
@@ -188,7 +214,10 @@ class Engine:
         if self.episodes[row].prepared.task.id != snapshot.task_id:
             self.begin(row, snapshot.task_id, snapshot.episode.noise_seed)
         self.episodes[row].restore(snapshot.episode)
-        self.states[row] = RowState(snapshot.step, snapshot.invalid)
+        self.states[row] = self._row_state(self.episodes[row], snapshot.step, snapshot.invalid)
+        self.terms[row] = 0.0
+        if self._keeps_traces and snapshot.trace is not None:
+            self.states[row].trace = snapshot.trace.fork()
         self.encoder.reassign(row, self.episodes[row].context, snapshot.slots, snapshot.archived)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

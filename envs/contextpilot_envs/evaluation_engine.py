@@ -33,6 +33,7 @@ class EngineSpec:
     Attributes:
         source, horizon, language, data, quotes: as `load_source` takes them.
         simulator: window, prices, notice preset, reader.
+        context_slots, archive_slots: the action layout's size.
     """
 
     source: str
@@ -41,6 +42,8 @@ class EngineSpec:
     language: str = "en"
     data: Path | None = None
     quotes: bool = True
+    context_slots: int = 128
+    archive_slots: int = 32
 
     def tasks(self) -> TaskSource:
         """Returns the task source."""
@@ -51,7 +54,10 @@ class EngineSpec:
 
     def __call__(self, rows: int) -> EvaluationEngine:
         """Makes an engine of so many rows."""
-        return EvaluationEngine(rows, self.tasks(), self.simulator)
+        return EvaluationEngine(
+            rows, self.tasks(), self.simulator, context_slots=self.context_slots,
+            archive_slots=self.archive_slots,
+        )  # fmt: skip
 
 
 def make_oracle(engine: Any, row: int) -> OraclePolicy:

@@ -62,6 +62,10 @@ SIMPLE = {
     "standalone": ({"kind": Kind.NOTE}, {"kind": Kind.RESULT}),
     "not_covered": ({"covered": -1}, {"covered": 0}),
     "fits": ({"full": 10, "room": 10}, {"full": 11, "room": 10}),
+    "exchange_fits": (
+        {"form": Form.ABSENT, "exchange": 10, "room": 10},
+        {"form": Form.ABSENT, "exchange": 11, "room": 10},
+    ),
     "has_original": ({"kind": Kind.RESULT}, {"kind": Kind.COPY}),
 }
 MORE_VIOLATIONS = [
@@ -79,6 +83,7 @@ MORE_HOLDS = [
     ("exchange_untouched", {"locked": 0, "rank": 5, "latest_user_rank": 4}),
     ("standalone", {"kind": Kind.COPY}),
     ("standalone", {"kind": Kind.DOCUMENT}),
+    ("exchange_fits", {"form": Form.STUB, "exchange": 11, "room": 10}),
 ]
 
 
@@ -206,6 +211,35 @@ def test_a_reload_must_fit():
         window = episode.context.used_tokens + full + slack
         object.__setattr__(episode.context.budget, "max_context_tokens", window)
         assert violated("reload_at_end", episode.context, 2) == name
+
+
+def test_in_its_place_a_whole_exchange_must_fit():
+    task = chain_task(8)
+    entries = episode_at(task).context.entries
+    both = entries[1].full_tokens + entries[2].full_tokens
+    for slack, name in ((0, ""), (-1, "exchange_fits")):
+        episode = episode_at(task, 3)
+        episode.edit(Drop((2,)))
+        for _ in range(2):
+            episode.send()
+        window = episode.context.used_tokens + both + slack
+        object.__setattr__(episode.context.budget, "max_context_tokens", window)
+        assert [violated("reload_in_place", episode.context, i) for i in (1, 2)] == [name, name]
+        assert violated("reload_at_end", episode.context, 2) == ""
+
+
+def test_what_a_dropped_summary_stood_for_may_return_to_its_place():
+    episode = episode_at(chain_task(12), 4)
+    episode.edit(Summarize((2,), 200, run=True))
+    episode.send()
+    first = episode.context.native
+    episode.edit(Summarize((first, 4), 200, run=True))
+    episode.send()
+    episode.send()
+    assert violated("reload_in_place", episode.context, 2) == "not_covered"
+    episode.edit(Drop((first + 1,)))
+    assert {violated("reload_in_place", episode.context, i) for i in range(1, 5)} == {""}
+    assert violated("reload_in_place", episode.context, first) == "has_original"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -314,6 +314,27 @@ def test_undoing_a_reload_of_what_a_summary_covers_leaves_it_covered():
     assert columns.reloads[2] == 0
 
 
+def test_dropping_a_summary_frees_what_it_stood_for():
+    episode = episode_at(chain_task(12), 4, summarizer=Answer("all of it"))
+    episode.edit(Summarize((2,), 90, run=True))
+    episode.send()
+    columns, first = episode.context.columns, episode.context.native
+    episode.edit(Summarize((first, 4), 90, run=True))
+    episode.send()
+    episode.send()
+    covered = [1, 2, 3, 4, first]
+    assert [columns.covered[i] for i in covered] == [first, first, *[first + 1] * 3]
+    drop = episode.edit(Drop((first + 1,)))
+    assert {change.index for change in drop.changes} == {first + 1, *covered}
+    assert [columns.covered[i] for i in covered] == [-1] * 5
+    reload = episode.edit(Reload((2,), Placement.IN_PLACE))
+    assert [episode.context.form(i) for i in (1, 2, 3)] == [Form.FULL, Form.FULL, Form.ABSENT]
+    # The summary does not come back beside an original that it stands for.
+    assert undo(episode.context, episode.log, drop) == (reload.id, drop.id)
+    assert [columns.covered[i] for i in covered] == [first, first, *[first + 1] * 3]
+    assert [i for i in episode.context.visible() if i in (*covered, first + 1)] == [first + 1]
+
+
 def test_undoing_a_mark_takes_it_off():
     episode = episode_at(chain_task(6), 3)
     record = episode.edit(Expire((2,), 2))

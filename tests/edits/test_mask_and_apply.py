@@ -1,10 +1,23 @@
 """The mask and `apply_edit` are one judgement: what it allows works, what it forbids raises."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import engines, examples, played, seeds
-from tiny_tasks import edit_of, engine_of, exchange, goal_segment, stream_task, words
+from tiny_tasks import (
+    chain_task,
+    edit_of,
+    engine_of,
+    episode_at,
+    exchange,
+    goal_segment,
+    mixed_task,
+    stream_task,
+    words,
+)
 
 from contextpilot.core.edit import (
     Drop,
@@ -13,13 +26,16 @@ from contextpilot.core.edit import (
     Keep,
     Op,
     Outcome,
+    Placement,
     Reload,
     Reorder,
     Summarize,
 )
+from contextpilot.core.invariants import legal_among
 from contextpilot.core.segment import Form
 from contextpilot.edits.apply import apply_edit
 from contextpilot.errors import IllegalEditError
+from contextpilot_envs.simulator.config import SimulatorConfig
 
 
 @given(engines(), seeds)
@@ -52,6 +68,53 @@ def test_masked_in_actions_apply(engine, seed):
             assert record.op == engine.codec.decode(int(number)).op
             if record.outcome == Outcome.APPLIED and record.op != Op.KEEP:
                 assert record.changes
+
+
+@given(st.integers(0, 200), seeds, st.sampled_from([0.35, 0.45, 0.6]))
+@examples(12)
+def test_no_reload_overflows_the_budget(task, seed, share):
+    config = SimulatorConfig(budget_fraction=share, compression_threshold=1.0)
+    engine = engine_of(mixed_task(task, 12), config=config, slots=24, archived=12)
+    for rng in played(engine, seed, 60, 0.3):
+        episode = engine.episodes[0]
+        limit = episode.context.budget.input_limit
+        for number in np.flatnonzero(engine.encoder.action_mask[0]):
+            if engine.codec.decode(int(number)).op == Op.RELOAD:
+                twin = episode.fork()
+                apply_edit(twin.context, edit_of(engine, int(number)), twin.services, twin.log)
+                assert twin.context.used_tokens <= limit
+        for placement in Placement:
+            rule = "reload_in_place" if placement == Placement.IN_PLACE else "reload_at_end"
+            legal = legal_among(rule, episode.context, range(len(episode.context.entries)))
+            some = rng.permutation(legal)[: int(rng.integers(2, 5))].tolist()
+            if len(some) > 1:
+                twin = episode.fork()
+                with suppress(IllegalEditError):
+                    apply_edit(
+                        twin.context, Reload(tuple(some), placement), twin.services, twin.log
+                    )
+                assert twin.context.used_tokens <= limit
+
+
+@pytest.mark.parametrize("placement", Placement)
+@pytest.mark.parametrize(("slack", "fits"), [(0, True), (-1, False)])
+def test_several_reloads_must_fit_together(placement, slack, fits):
+    episode = episode_at(chain_task(10), 4)
+    episode.edit(Drop((2, 4)))
+    for _ in range(2):
+        episode.send()
+    context = episode.context
+    returning = (1, 2, 3, 4) if placement == Placement.IN_PLACE else (2, 4)
+    tokens = sum(context.entries[i].full_tokens for i in returning)
+    limit = context.used_tokens + tokens + slack
+    object.__setattr__(context.budget, "max_context_tokens", limit)
+    if fits:
+        episode.edit(Reload((2, 4), placement))
+        assert context.used_tokens == limit
+        return
+    with pytest.raises(IllegalEditError, match=f"Received {tokens} tokens for {tokens - 1}"):
+        episode.edit(Reload((2, 4), placement))
+    episode.edit(Reload((2,), placement))
 
 
 def two_marked() -> tuple:

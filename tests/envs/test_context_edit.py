@@ -20,9 +20,11 @@ from tiny_tasks import (
 
 from contextpilot.core.edit import Op
 from contextpilot.errors import ConfigurationError, UnknownTaskError
+from contextpilot.rewards.weights import RewardWeights
 from contextpilot_envs.context_edit import ContextEditEnv
-from contextpilot_envs.engine import INVALID_PRICE
 from contextpilot_envs.simulator.config import SimulatorConfig
+
+INVALID = RewardWeights().invalid
 
 
 def make(*tasks, slots=32, archived=4, render_mode=None, **settings) -> ContextEditEnv:
@@ -125,14 +127,14 @@ def test_a_masked_action_changes_nothing_and_is_priced_and_counted():
     before = env.snapshot().episode.context
     forbidden = np.flatnonzero(~env.action_masks())
     _, reward, ended, _, info = env.step(int(forbidden[0]))
-    assert reward == -INVALID_PRICE
+    assert reward == -INVALID
     assert info["invalid_actions"] == 1
     assert env.snapshot().episode.context == before
     assert not ended
     assert len(env.engine.episodes[0].log) == 0
     assert info["request"] == 0
     _, reward, *_, info = env.step(int(forbidden[-1]))
-    assert (reward, info["invalid_actions"]) == (-INVALID_PRICE, 2)
+    assert (reward, info["invalid_actions"]) == (-INVALID, 2)
 
 
 def test_an_action_outside_the_space_is_an_error():
@@ -146,7 +148,7 @@ def test_an_action_outside_the_space_is_an_error():
 
 @given(seeds)
 @examples(12)
-def test_rewards_sum_to_the_objective(seed):
+def test_rewards_sum_to_the_objective_plus_one(seed):
     rng = np.random.default_rng(seed)
     env = make(
         mixed_task(seed % 50, 7), budget_fraction=(None, 0.5, 0.8)[seed % 3],
@@ -158,20 +160,20 @@ def test_rewards_sum_to_the_objective(seed):
         _, reward, ended, _, info = env.step(legal(rng, info["action_mask"]))
         total += reward
     metrics = info["episode_metrics"]
-    assert total == pytest.approx(metrics["objective"], abs=1e-9)
+    assert total == pytest.approx(metrics["objective"] + 1, abs=1e-9)
     cost = metrics["billed_tokens"] + 5 * metrics["miss_cost_tokens"]
     expected = -cost / metrics["raw_billed_tokens"] - 2 * metrics["failed"]
     assert metrics["objective"] == pytest.approx(expected, abs=1e-9)
 
 
-def test_doing_nothing_costs_what_raw_costs():
+def test_doing_nothing_earns_nothing():
     env = make(chain_task(6))
     env.reset(seed=0)
     rewards = [env.step(0)[1] for _ in range(6)]
-    assert sum(rewards) == pytest.approx(-1.0)
-    metrics = env.engine.episodes[0]
-    assert metrics.tally.bill == pytest.approx(metrics.prepared.raw.total)
-    assert metrics.succeeded
+    assert rewards == pytest.approx([0.0] * 6)
+    episode = env.engine.episodes[0]
+    assert episode.tally.bill == pytest.approx(episode.prepared.raw.total)
+    assert episode.succeeded
 
 
 def test_the_kth_edit_sends_the_request():
@@ -185,7 +187,8 @@ def test_the_kth_edit_sends_the_request():
     _, reward, _, _, info = step_with(env, Op.FOLD, "stub", 6)
     assert info["request"] == 7
     assert info["bill"] > 0
-    assert reward == pytest.approx(-info["bill"] / env.engine.episodes[0].prepared.raw.total)
+    raw = env.engine.episodes[0].prepared.raw
+    assert reward == pytest.approx((raw.requests[6] - info["bill"]) / raw.total)
 
 
 def test_a_masked_kth_step_sends_as_well():
@@ -193,8 +196,9 @@ def test_a_masked_kth_step_sends_as_well():
     env.reset(seed=0)
     _, reward, _, _, info = step_with(env, Op.FOLD, "stub", 0)
     assert (info["request"], info["invalid_actions"]) == (1, 1)
-    expected = -info["bill"] / env.engine.episodes[0].prepared.raw.total - INVALID_PRICE
-    assert reward == pytest.approx(expected)
+    raw = env.engine.episodes[0].prepared.raw
+    assert info["bill"] == pytest.approx(raw.requests[0])
+    assert reward == pytest.approx(-INVALID)
 
 
 def test_a_refused_request_ends_the_episode_and_fails_the_task():
@@ -206,7 +210,7 @@ def test_a_refused_request_ends_the_episode_and_fails_the_task():
     assert (terminated, truncated) == (True, False)
     metrics = info["episode_metrics"]
     assert (metrics["overflows"], metrics["failed"], metrics["task_success"]) == (1, True, 0.0)
-    assert first + reward == pytest.approx(-1.0 - 2.0)  # the rest is billed as raw's
+    assert (first, reward) == pytest.approx((0.0, -2.0))  # the rest is billed as raw's
     assert metrics["billed_tokens"] == pytest.approx(metrics["raw_billed_tokens"])
     with pytest.raises(gym.error.ResetNeeded):
         env.step(0)

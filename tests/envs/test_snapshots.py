@@ -40,7 +40,8 @@ def assert_same(left: list, right: list) -> None:
         for name in o1:
             np.testing.assert_array_equal(o1[name], o2[name], err_msg=name)
         assert (r1, e1) == (r2, e2)
-        np.testing.assert_array_equal(i1.pop("action_mask"), i2.pop("action_mask"))
+        for name in ("action_mask", "reward_terms"):
+            np.testing.assert_array_equal(i1.pop(name), i2.pop(name))
         assert i1 == i2
 
 

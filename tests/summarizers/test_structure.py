@@ -10,6 +10,7 @@ import pytest
 
 from contextpilot.errors import SummarizerError
 from contextpilot.summarizers import SourceText, StructureSummarizer, SummaryRequest
+from contextpilot.summarizers.scoring import score_line
 from contextpilot.tokenizers import EstimateTokenizer
 
 TOKENIZER = EstimateTokenizer()
@@ -53,6 +54,36 @@ def test_a_goal_in_chinese_finds_chinese_sentences() -> None:
     facts = ["星河项目的合同金额为48200元。", "备份完成之前不得重启星河服务器。"]
     summary = _summary(_among(facts, FILLER_ZH, 10), "星河项目的合同金额是多少？")
     assert all(fact in summary for fact in facts)
+
+
+def test_a_latin_word_among_chinese_characters_is_found() -> None:
+    line = "午后有人停用nginx并换了端口。"
+    assert score_line(line, "nginx") > score_line(line, "haproxy") + 14
+
+
+def test_chinese_errors_and_negations_weigh_as_much_as_english_ones() -> None:
+    plain, plain_zh = score_line("it stays", ""), score_line("照旧", "")
+    error, negation = score_line("it error", "") - plain, score_line("it never", "") - plain
+    assert score_line("出现错误", "") - plain_zh == pytest.approx(error)
+    assert score_line("从未照旧", "") - plain_zh == pytest.approx(negation)
+    assert error > negation > 0
+
+
+def test_function_words_of_a_chinese_goal_do_not_dilute_it() -> None:
+    line = "星河合同金额为48200元。"
+    plain = score_line(line, "星河合同金额")
+    assert score_line(line, "请你把它们的星河合同金额给我") == plain
+    assert score_line(line, "星河") > score_line(line, "") + 14
+
+
+def test_chinese_text_is_not_cheaper_than_the_path_beside_it() -> None:
+    # Of equal size in tokens, but the first has half as many characters again. Only it has digits.
+    lines = ["星河的转储在/fjord/juniper-8351.core", "星河的转储由值班同事在午后挪到了新建机房"]
+    costs = [TOKENIZER.count(line) for line in lines]
+    text = "\n".join([lines[1], lines[0]])
+    request = SummaryRequest((SourceText("s1", text, "result"),), "星河的转储", 24)
+    assert lines[0] in StructureSummarizer(TOKENIZER).summarize(request)
+    assert max(costs) - min(costs) <= 2
 
 
 def test_without_a_goal_facts_win_over_chat() -> None:

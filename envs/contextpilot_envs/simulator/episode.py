@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from contextpilot.archives import MemoryArchive
 from contextpilot.core.columns import Columns
@@ -70,6 +70,8 @@ class RequestResult:
         silent_misses, forced_reloads: how many.
         refused: it was over the window; the task has failed.
         ended: the episode is over.
+        raw_price: what it costs without edits; of a refused one, with all that follow.
+        calls: model calls that asked for an original, found or not.
     """
 
     bill: float
@@ -78,6 +80,8 @@ class RequestResult:
     forced_reloads: int
     refused: bool
     ended: bool
+    raw_price: float
+    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +139,16 @@ class Episode:
         self._bill_summarizer(record)
         return record
 
+    def settle(self) -> None:
+        """Lets marked segments leave that would leave on sending; once is as good as twice."""
+        context = self.context
+        if context.has_pending_break or context.cold or context.under_pressure:
+            settle_marks(context, self.services, self.log)
+
     def send(self) -> RequestResult:
         """Sends the request, faces its demands, and brings what arrives after it."""
         context, prepared, tally = self.context, self.prepared, self.tally
-        if context.has_pending_break or context.cold or context.under_pressure:
-            settle_marks(context, self.services, self.log)
+        self.settle()
         request, tokens = context.request, context.used_tokens
         summarized, self._pending_bill = self._pending_bill, 0.0
         if context.overflows:
@@ -151,11 +160,12 @@ class Episode:
         tally.latency_seconds += prepared.config.price_table.latency_seconds
         unread = tuple(unread_results(context))
         self._previous_tokens = tokens
-        before = tally.silent_misses, tally.forced_reloads
+        before = tally.silent_misses, tally.forced_reloads, tally.failed_searches
         extra = self._face(request, unread)
         bill = summarized + price + output + extra
-        misses = tally.silent_misses - before[0]
-        miss_cost = misses * prepared.raw.requests[request]
+        misses, reloads = tally.silent_misses - before[0], tally.forced_reloads - before[1]
+        raw_price = prepared.raw.requests[request]
+        miss_cost = misses * raw_price
         tally.bill += bill
         tally.bill_without_prefix += bill - self._prefix_bill
         self._prefix_bill = 0.0
@@ -163,8 +173,9 @@ class Episode:
         context.send()
         self._arrive()
         return RequestResult(
-            bill, miss_cost, misses, tally.forced_reloads - before[1], False, self.ended
-        )
+            bill, miss_cost, misses, reloads, False, self.ended, raw_price,
+            reloads + tally.failed_searches - before[2],
+        )  # fmt: skip
 
     # ---- requests ----------------------------------------------------------------------------
 
@@ -180,7 +191,7 @@ class Episode:
         for demands in self.prepared.demands[self.context.request :]:
             self.tally.demands += len(demands)
             self.tally.facts += sum(len(d.facts) for d in demands)
-        return RequestResult(summarized + rest, 0.0, 0, 0, True, True)
+        return RequestResult(summarized + rest, 0.0, 0, 0, True, True, rest, 0)
 
     def _arrive(self) -> None:
         """Brings the segments of the next request, or ends the episode after the last one."""
@@ -316,6 +327,11 @@ class Episode:
     # ---- results -----------------------------------------------------------------------------
 
     @property
+    def carried(self) -> tuple[int, float]:
+        """What the next bill takes over: the last request's tokens, and what summaries cost."""
+        return self._previous_tokens, self._pending_bill
+
+    @property
     def succeeded(self) -> bool:
         """Whether the task is a success so far, by its own criterion."""
         tally = self.tally
@@ -345,14 +361,22 @@ class Episode:
 
     def snapshot(self) -> EpisodeSnapshot:
         """Returns the whole state; small arrays and numbers only."""
+        return replace(self.bookmark(), summaries=kept_summaries(self.log, self.services))
+
+    def bookmark(self) -> EpisodeSnapshot:
+        """Returns the state without the archive's part of it, for `rewind`."""
         return EpisodeSnapshot(
             self.context.snapshot(), self.log.fork(), self.tally.copy(), self._previous_tokens,
-            self._pending_bill, self.noise_seed, self.ended, self.failed,
-            kept_summaries(self.log, self.services),
+            self._pending_bill, self.noise_seed, self.ended, self.failed, (),
         )  # fmt: skip
 
     def restore(self, snapshot: EpisodeSnapshot) -> None:
         """Returns to a snapshot of this task that this episode or another one has made."""
+        self.rewind(snapshot)
+        refill(self.context, self.services, snapshot.summaries)
+
+    def rewind(self, snapshot: EpisodeSnapshot) -> None:
+        """Does the same but for the archive, for whoever plays on and never looks into it."""
         self.context.restore(snapshot.context)
         self.log = snapshot.log.fork()
         self.tally = snapshot.tally.copy()
@@ -360,7 +384,6 @@ class Episode:
         self._pending_bill = snapshot.pending_bill
         self.noise_seed = snapshot.noise_seed
         self.ended, self.failed = snapshot.ended, snapshot.failed
-        refill(self.context, self.services, snapshot.summaries)
 
     def fork(self, noise_seed: int | None = None) -> Episode:
         """Returns an independent episode in the same state, with its own columns."""

@@ -1,0 +1,1 @@
+"""Reward terms by name: what a step is paid for, raw and weighted."""

@@ -1,0 +1,1 @@
+"""Learning which edit to make: rollouts, credit, PPO, GRPO, imitation, run folders."""

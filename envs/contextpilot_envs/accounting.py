@@ -1,0 +1,111 @@
+"""What a step of an episode came to, as the facts that reward terms are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from contextpilot.core.edit import EditRecord, Op, Outcome
+from contextpilot.core.segment import Form
+from contextpilot.rewards.terms import THRASH_REQUESTS, StepFacts
+from contextpilot_envs.potentials import PotentialTracker
+from contextpilot_envs.simulator.episode import Episode, RequestResult
+
+_FULL = int(Form.FULL)
+_RELOAD, _SUMMARIZE = Op.RELOAD, Op.SUMMARIZE
+_APPLIED = Outcome.APPLIED
+
+
+def send_request(episode: Episode, tracker: PotentialTracker | None) -> tuple[RequestResult, bool]:
+    """Sends an episode's request.
+
+    Args:
+        episode: sent and billed.
+        tracker: of its key facts, where a weighted term needs it.
+
+    Returns:
+        What came of it, and whether it had every key fact in less than half of raw's tokens; False
+        without a tracker.
+    """
+    half_kept = False
+    if tracker is not None:
+        episode.settle()  # so that facts are looked for in what the agent is about to see
+        context = episode.context
+        raw_tokens = episode.prepared.raw.tokens[context.request]
+        if 2 * context.used_tokens < raw_tokens and not context.overflows:
+            half_kept = tracker.all_readable()
+    return episode.send(), half_kept
+
+
+def step_facts(
+    episode: Episode,
+    logged: int,
+    record: EditRecord | None = None,
+    result: RequestResult | None = None,
+    *,
+    masked: bool = False,
+    half_kept: bool = False,
+    shaping: tuple[float, float] = (0.0, 0.0),
+) -> StepFacts:
+    """Returns what a step came to.
+
+    Args:
+        episode: after the step.
+        logged: the length of its log before the step.
+        record: of the step's edit, where it made one.
+        result: of the request, where it sent one.
+        masked: the action was forbidden.
+        half_kept: as `send_request` says.
+        shaping: how much the potentials `key_info` and `reload` changed.
+    """
+    prepared, tally = episode.prepared, episode.tally
+    total, requests = prepared.raw.total, prepared.task.requests
+    edits = calls = thrashed = summaries = 0
+    if record is not None:
+        edits, calls = 1, int(any(record.summarizer_tokens))
+        if record.op == _RELOAD:
+            thrashed = int(is_thrash(episode, record))
+        elif record.op == _SUMMARIZE and record.outcome == _APPLIED:
+            missed = tally.silent_misses - (result.silent_misses if result else 0)
+            summaries = int(missed == 0)
+    if result is None:
+        return StepFacts(
+            total, requests, int(masked), edits, calls, thrashed=thrashed, key_info=shaping[0],
+            reload=shaping[1], summaries_kept=summaries,
+        )  # fmt: skip
+    if result.forced_reloads:
+        start = logged if record is None else record.id + 1
+        thrashed += sum(is_thrash(episode, reload) for reload in _reloads(episode, start))
+    miss_price, outcome = prepared.config.miss_price_requests, 0.0
+    if result.ended:
+        outcome = 1.0 - (tally.bill + miss_price * tally.miss_cost) / total
+    return StepFacts(
+        total, requests, int(masked), edits, calls + result.calls, result.raw_price, result.bill,
+        miss_price * result.miss_cost, int(result.refused),
+        int(episode.failed and not result.refused), result.forced_reloads, thrashed, *shaping,
+        outcome, int(half_kept), summaries,
+    )  # fmt: skip
+
+
+def is_thrash(episode: Episode, reload: EditRecord) -> bool:
+    """True where a reload shows what an edit hid at most `THRASH_REQUESTS` requests before."""
+    log, entries = episode.log, episode.context.entries
+    reloaded = {
+        change.index
+        for change in reload.changes
+        if change.after is None and entries[change.index].segment.id in reload.targets
+    }
+    for number in range(reload.id - 1, -1, -1):
+        record = log[number]
+        if record.request < reload.request - THRASH_REQUESTS:
+            return False
+        for change in record.changes:
+            before, after = change.form
+            if change.index in reloaded and before == _FULL != after and log.is_live(record):
+                return True
+    return False
+
+
+def _reloads(episode: Episode, start: int) -> Iterator[EditRecord]:
+    """Yields the reloads in an episode's log from a record on."""
+    log = episode.log
+    return (log[n] for n in range(start, len(log)) if log[n].op == _RELOAD)

@@ -1,0 +1,181 @@
+"""Three tiny environments, each of which needs something that neither keeping nor chance does.
+
+Each is a handful of tasks that differ in which segment matters and when, so that features must be
+read: no slot, request or size alone tells. What the agent notices is a matter of luck in all of
+them, and the best policy never depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gymnasium.vector import AutoresetMode
+from tiny_tasks import (
+    FixedSource,
+    document_segment,
+    exchange,
+    goal_segment,
+    user_segment,
+    words,
+)
+
+from contextpilot.core.segment import Segment
+from contextpilot_envs.context_edit_vector import ContextEditVectorEnv
+from contextpilot_envs.simulator.config import SimulatorConfig
+from contextpilot_envs.tasks.base import Demand, KeyFact, Task
+
+CONTEXT_SLOTS, ARCHIVE_SLOTS = 24, 16
+"""Enough for every result to be within reach, hidden or not."""
+
+GOAL = "Report the turbine pressure."
+PREFIX_TOKENS = 1100
+"""Fixed prefix where a prompt cache is priced: every request is above the cache's minimum."""
+
+
+@dataclass(frozen=True)
+class TinyEnvironment:
+    """A few tasks under one simulator.
+
+    Attributes:
+        name: of the environment.
+        tasks: what is played.
+        simulator: window, prices, notice.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    simulator: SimulatorConfig
+
+    def make(self, num_envs: int) -> ContextEditVectorEnv:
+        """Returns copies in which the caller chooses the tasks; returns of episodes are J + 1."""
+        return ContextEditVectorEnv(
+            num_envs, FixedSource(*self.tasks), simulator=self.simulator,
+            context_slots=CONTEXT_SLOTS, archive_slots=ARCHIVE_SLOTS,
+            autoreset_mode=AutoresetMode.DISABLED, copy=False,
+        )  # fmt: skip
+
+
+def result(number: int, lines: int, *insertions: str) -> tuple[Segment, ...]:
+    """A call and its result of so many lines, with further lines in the middle."""
+    return exchange(number, _text(number, lines, insertions))
+
+
+def _document(number: int, lines: int, *insertions: str) -> tuple[Segment, ...]:
+    return (document_segment(f"d{number}", _text(number, lines, insertions)),)
+
+
+def _text(number: int, lines: int, insertions: Sequence[str]) -> str:
+    texts = words(lines, 1000 * number).splitlines()
+    texts[lines // 2 : lines // 2] = insertions
+    return "\n".join(texts)
+
+
+def _task(
+    task_id: str, stream: Sequence[tuple[int, Segment]], requests: int, facts: Sequence[KeyFact],
+    demands: Sequence[Demand], prefix_tokens: int,
+) -> Task:  # fmt: skip
+    arrivals, segments = zip(*stream, strict=True)
+    return Task(
+        task_id, "tiny", task_id, GOAL, segments, arrivals, requests, (0,) * requests,
+        tuple(facts), tuple(demands), prefix_tokens=prefix_tokens,
+    )  # fmt: skip
+
+
+# ---- a delayed miss ------------------------------------------------------------------------------
+
+DELAYED_REQUESTS = 14
+_ON_TOPIC = ("turbine pressure report",) * 8
+
+
+def delayed_miss() -> TinyEnvironment:
+    """A result a request; the one about the goal is demanded 10 requests after it came.
+
+    Hiding it saves as much at once as hiding any other, and is paid for much later. Bringing
+    it back would cost more than keeping it: a cached token costs 0.1 a request, a new one 1.25.
+    """
+    tasks = []
+    for k, needed in enumerate((0, 3, 1, 2, 3, 0, 2, 1)):
+        stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
+        for n in range(DELAYED_REQUESTS):
+            lines = 300 + 40 * ((n + k) % 3)
+            made = result(n, lines)
+            if n == needed:
+                place, made = len(stream), _document(n, lines, f"VALUE-{k}", *_ON_TOPIC)
+            stream += [(n, segment) for segment in made]
+        facts = [KeyFact(f"VALUE-{k}", "code", (place,))]
+        demand = Demand(needed + 10, (0,), "turbine pressure")
+        tasks.append(
+            _task(f"delayed/{k}", stream, DELAYED_REQUESTS, facts, [demand], PREFIX_TOKENS)
+        )
+    simulator = SimulatorConfig(budget_fraction=None, notice="poor", max_edits=2)
+    return TinyEnvironment("delayed_miss", tuple(tasks), simulator)
+
+
+# ---- marking and flushing ------------------------------------------------------------------------
+
+BURST_REQUESTS, BURST = 20, 6
+
+
+def marking() -> TinyEnvironment:
+    """Results that arrive at once, one of which is used all along; two edits a request.
+
+    Every request in which something in front of it is folded breaks the prefix, and it is written
+    anew for 1.25 a token. Marking costs nothing, and is how two edits a request reach five results.
+    """
+    tasks = []
+    for k in range(8):
+        stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
+        needed = BURST - 1 - k % 2
+        for n in range(BURST):
+            lines, made = 300 + 30 * ((n + k) % 3), result(n, 300 + 30 * ((n + k) % 3))
+            if n == needed:
+                place, made = len(stream), _document(n, lines, f"VALUE-{k}", *_ON_TOPIC)
+            stream += [(0, segment) for segment in made]
+        facts = [KeyFact(f"VALUE-{k}", "code", (place,))]
+        demands = [
+            Demand(request, (0,), "turbine pressure")
+            for request in range(1, BURST_REQUESTS)
+        ]
+        tasks.append(_task(f"marking/{k}", stream, BURST_REQUESTS, facts, demands, PREFIX_TOKENS))
+    simulator = SimulatorConfig(budget_fraction=None, notice="poor", max_edits=2)
+    return TinyEnvironment("marking", tuple(tasks), simulator)
+
+
+# ---- a reload that is required -------------------------------------------------------------------
+
+RELOAD_REQUESTS = 10
+_ASKED = (5, 9)
+_WANTED = ((1, 4), (0, 6), (2, 3), (1, 6), (2, 4), (0, 3), (2, 6), (1, 3))
+
+
+def reload_required() -> TinyEnvironment:
+    """A result a request, and room for two; the user asks twice for one that had to go.
+
+    The user's words name the result, as a manager's string match sees, and the demand is faced by
+    the very request that they open.
+    """
+    tasks = []
+    for k, wanted in enumerate(_WANTED):
+        stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
+        places, facts, demands = {}, [], []
+        for n in range(RELOAD_REQUESTS):
+            if n in _ASKED:
+                name = f"valve-{k}-{wanted[_ASKED.index(n)]}"
+                text = f"What does the reading of {name} say?"
+                stream.append((n, user_segment(f"u{n}", text)))
+            else:
+                places[n] = len(stream) + 1
+                said = (f"valve-{k}-{n} reads VALUE-{k}-{n}",)
+                stream += [(n, segment) for segment in result(n, 400, *said)]
+        for n, request in zip(wanted, _ASKED, strict=True):
+            demands.append(Demand(request, (len(facts),), f"valve-{k}-{n}"))
+            facts.append(KeyFact(f"VALUE-{k}-{n}", "code", (places[n],)))
+        tasks.append(_task(f"reload/{k}", stream, RELOAD_REQUESTS, facts, demands, 0))
+    simulator = SimulatorConfig(
+        max_context_tokens=4300, notice="poor", prices="uncached", max_edits=2
+    )
+    return TinyEnvironment("reload_required", tuple(tasks), simulator)
+
+
+ENVIRONMENTS: tuple[Callable[[], TinyEnvironment], ...] = (delayed_miss, marking, reload_required)
