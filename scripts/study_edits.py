@@ -1,6 +1,6 @@
 """Has each edit a use, and does folding everything as soon as it was read win?
 
-    python scripts/study_edits.py        # a few minutes on two cores
+    python scripts/study_edits.py        # about ten minutes on two cores
 
 For each edit a scripted policy that uses it against the same policy with the edit masked, on
 fresh validation tasks of one family (numbers from `FIRST_FRESH` on, on which nothing was chosen or

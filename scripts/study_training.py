@@ -121,13 +121,14 @@ def settings_of(
     for spec in front(config, source):
         chosen[FRONT + spec.label] = spec
     for job, each in runs.items():
-        chosen[job.name] = PointerSpec(trained(each), job.name)
+        chosen[job.name] = PointerSpec(trained(each), job.name, guarded=True)
         if each.checkpoint("warm").exists():
-            chosen[f"warm {job.name}"] = PointerSpec(each.checkpoint("warm"), f"warm {job.name}")
+            name = f"warm {job.name}"
+            chosen[name] = PointerSpec(each.checkpoint("warm"), name, guarded=True)
         for op in Op if config.masked else ():
             if op != Op.KEEP:
                 name = f"{job.name} without {op.name.lower()}"
-                chosen[name] = PointerSpec(trained(each), name, masked=op)
+                chosen[name] = PointerSpec(trained(each), name, guarded=True, masked=op)
     return [raw, replace(limited, policies=chosen)]
 
 

@@ -147,11 +147,11 @@ def comparison_settings(run: Run, source: str, notice: str) -> Iterator[Setting]
     """Yields what is played of one source: raw without a window, and all others."""
     config = run.config
     policies: dict[str, PolicyFactory] = {
-        name: baseline(name, source) for name in config.comparison.policies
+        name: baseline(name, source, config.tuned) for name in config.comparison.policies
     }
     if run.checkpoint("warm").exists():
-        policies["warm start"] = PointerSpec(run.checkpoint("warm"), "warm start")
-    policies["trained"] = PointerSpec(trained(run), "trained")
+        policies["warm start"] = PointerSpec(run.checkpoint("warm"), "warm start", guarded=True)
+    policies["trained"] = PointerSpec(trained(run), "trained", guarded=True)
     raw = {name: policies.pop(name) for name in ("raw",) if name in policies}
     for chosen, limited in ((raw, False), (policies, True)):
         spec = EngineSpec(
@@ -166,11 +166,11 @@ def comparison_settings(run: Run, source: str, notice: str) -> Iterator[Setting]
             yield Setting(source, "validation", notice, horizon, spec, ids, seeds, chosen)
 
 
-def baseline(name: str, source: str) -> PolicyFactory:
+def baseline(name: str, source: str, tuned: str) -> PolicyFactory:
     """Returns a baseline by name, as it was tuned for the source."""
     if name == "oracle":
         return make_oracle
-    return best_rule(source) if name == "best_rule" else policy_spec(name, source)
+    return best_rule(source, tuned) if name == "best_rule" else policy_spec(name, source, tuned)
 
 
 def trained(run: Run) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from contextpilot.core.budget import TokenBudget
@@ -12,6 +12,7 @@ from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form, Kind, Role
 
 _FULL, _ABSENT = int(Form.FULL), int(Form.ABSENT)
+_CONSTANT = ("kind", "leader", "full", "exchange", "stub", "reasoning", "foldable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,27 @@ class ContextSnapshot:
     cold: bool
     made: tuple[Interned, ...]
     resources: dict[str, int] = field(repr=False)
+
+
+def constant_columns(
+    entries: Sequence[Interned], members: Mapping[int, tuple[int, ...]]
+) -> dict[str, memoryview]:
+    """Returns the columns that do not change once a segment exists, for all contexts of a task."""
+    together = {
+        leader: sum(entries[i].full_tokens for i in group) for leader, group in members.items()
+    }
+    rows = [
+        (
+            e.kind, e.leader, e.full_tokens, together.get(e.leader, e.full_tokens),
+            e.stub_tokens, e.has_reasoning, e.foldable,
+        )
+        for e in entries
+    ]  # fmt: skip
+    columns = zip(*rows, strict=True) if rows else [()] * len(_CONSTANT)
+    return {
+        name: memoryview(array(COLUMN_TYPE, column))
+        for name, column in zip(_CONSTANT, columns, strict=True)
+    }
 
 
 class Context:
@@ -58,7 +80,9 @@ class Context:
         *,
         prefix_tokens: int = 0,
         columns: Columns | None = None,
+        constants: Mapping[str, memoryview] | None = None,
     ) -> None:
+        """Begins empty. `constants` is what `constant_columns` returns, where it is at hand."""
         self.entries: list[Interned] = list(entries)
         self.members = members
         self.budget = budget
@@ -67,32 +91,15 @@ class Context:
         while self.columns.capacity < len(entries):
             self.columns.grow()
         self.native = len(entries)
-        self._write_constants()
+        self.columns.reset()
+        for name, values in (constants or constant_columns(entries, members)).items():
+            getattr(self.columns, name)[: self.native] = values
         self.length = self.total = self.break_at = self.sent_length = 0
         self.request = self.arrived_tokens = 0
         self.latest_user = -1
         self.unread: list[int] = []
         self.resources: dict[str, int] = {}
         self.cold = False
-
-    def _write_constants(self) -> None:
-        """Fills the columns that do not change once a segment exists, and resets the others."""
-        c, entries = self.columns, self.entries
-        c.reset()
-        together = {
-            leader: sum(entries[i].full_tokens for i in group)
-            for leader, group in self.members.items()
-        }
-        for column, values in (
-            (c.kind, [entry.kind for entry in entries]),
-            (c.leader, [entry.leader for entry in entries]),
-            (c.full, [entry.full_tokens for entry in entries]),
-            (c.exchange, [together.get(entry.leader, entry.full_tokens) for entry in entries]),
-            (c.stub, [entry.stub_tokens for entry in entries]),
-            (c.reasoning, [entry.has_reasoning for entry in entries]),
-            (c.foldable, [entry.foldable for entry in entries]),
-        ):
-            column[: len(entries)] = memoryview(array(COLUMN_TYPE, values))
 
     # ---- reading -------------------------------------------------------------------------
 

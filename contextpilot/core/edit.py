@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from contextpilot.core.segment import Form
 
@@ -118,6 +118,18 @@ class Outcome(StrEnum):
     REJECTED_FAILED_SUMMARY = "rejected_failed_summary"
 
 
+ChangeRow: TypeAlias = tuple[int, ...]
+"""A `Change` as plain numbers, which the garbage collector leaves alone: there are very many.
+
+The index, then form, mark, edited, reloaded, after and covered, each before and after. The last two
+are `UNCHANGED` where they are None in the `Change`.
+"""
+
+UNCHANGED: Final = -2
+MOVED_FROM: Final = 9
+"""Where a row has the segment that it stood behind before."""
+
+
 class Change(NamedTuple):
     """One segment before and after an edit: what undo and replay need."""
 
@@ -130,6 +142,17 @@ class Change(NamedTuple):
     """For a move: the segment that it stood behind, before and after (-1: at the front)."""
     covered: tuple[int, int] | None = None
     """The index of the summary that stands for it, before and after (-1: none), if that changes."""
+
+    @classmethod
+    def of(cls, row: ChangeRow) -> Change:
+        """Returns what a row of numbers means."""
+        index, form, shown, mark, marked, edited, again, reloaded, anew, *rest = row
+        before, after, covered, covers = rest
+        return cls(
+            index, (form, shown), (mark, marked), (edited, again), (reloaded, anew),
+            None if before == UNCHANGED else (before, after),
+            None if covered == UNCHANGED else (covered, covers),
+        )  # fmt: skip
 
 
 class EditRecord(NamedTuple):
@@ -149,7 +172,7 @@ class EditRecord(NamedTuple):
         output: id of the segment that it made; "" for none. Its content is in the archive.
         summarizer_tokens: (input, output) tokens that a summarizer used.
         undoes: id of the record that this one undoes; -1 for none.
-        changes: what it did, segment by segment.
+        rows: what it did, segment by segment; `changes` gives the numbers names.
     """
 
     id: int
@@ -166,4 +189,9 @@ class EditRecord(NamedTuple):
     output: str = ""
     summarizer_tokens: tuple[int, int] = (0, 0)
     undoes: int = -1
-    changes: tuple[Change, ...] = ()
+    rows: tuple[ChangeRow, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What it did, segment by segment."""
+        return tuple(map(Change.of, self.rows))

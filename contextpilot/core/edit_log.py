@@ -48,13 +48,18 @@ class EditLog:
         return (
             record.outcome == _APPLIED
             and record.undoes < 0
-            and bool(record.changes)
+            and bool(record.rows)
             and record.id not in self._undone
         )
 
     def live_since(self, record_id: int) -> list[EditRecord]:
         """Returns the live records after `record_id`, oldest first."""
-        return [r for r in self._records[record_id + 1 :] if self.is_live(r)]
+        undone = self._undone
+        return [
+            r
+            for r in self._records[record_id + 1 :]
+            if r.rows and r.outcome == _APPLIED and r.undoes < 0 and r.id not in undone
+        ]
 
     def last_ops(self, count: int) -> list[Op]:
         """Returns the latest operations, newest first."""

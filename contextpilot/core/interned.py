@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol
 
 from contextpilot.core.segment import Form, Kind, Segment
 
-Render: TypeAlias = Callable[[Segment, Form], tuple[str, int]]
-"""Returns the text that a form shows and its tokens."""
+
+class Renderer(Protocol):
+    """What makes the forms of segments."""
+
+    def render(self, segment: Segment, form: Form) -> tuple[str, int]:
+        """Returns the text that a form shows and its tokens."""
+        ...
 
 
 # Plain integers: the live state holds forms as numbers, and enumeration look-ups are slow.
@@ -21,6 +26,7 @@ class Interned:
 
     Attributes:
         segment: the original.
+        id: its id.
         kind, has_reasoning: the segment's own, as the columns hold them.
         origin: for a copy, the index of what it shows once more; else -1.
         leader: index of the exchange's turn, or the segment's own index.
@@ -31,12 +37,13 @@ class Interned:
     """
 
     __slots__ = (
-        "_render",
         "_rendered",
+        "_renderer",
         "foldable",
         "full_tokens",
         "goal_relevance",
         "has_reasoning",
+        "id",
         "kind",
         "leader",
         "origin",
@@ -50,7 +57,7 @@ class Interned:
     def __init__(
         self,
         segment: Segment,
-        render: Render,
+        renderer: Renderer,
         *,
         leader: int,
         full_tokens: int,
@@ -59,7 +66,7 @@ class Interned:
         references: tuple[int, ...] = (),
         goal_relevance: float = 0.0,
     ) -> None:
-        self.segment = segment
+        self.segment, self.id = segment, segment.id
         self.kind = int(segment.kind)
         self.has_reasoning = segment.has_reasoning
         self.origin = self.text_tokens = -1
@@ -70,7 +77,7 @@ class Interned:
         self.resource = resource
         self.references = references
         self.goal_relevance = goal_relevance
-        self._render = render
+        self._renderer = renderer
         self._rendered: dict[int, tuple[str, int]] = {}
 
     def tokens(self, form: int) -> int:
@@ -96,21 +103,21 @@ class Interned:
     def _show(self, form: int) -> tuple[str, int]:
         shown = self._rendered.get(form)
         if shown is None:
-            shown = self._rendered[form] = self._render(self.segment, Form(form))
+            shown = self._rendered[form] = self._renderer.render(self.segment, Form(form))
         return shown
 
 
 class InternedCopy(Interned):
     """A copy of an interned original. Most copies are never read, so its segment is made late."""
 
-    __slots__ = ("_id", "_make", "_original")
+    __slots__ = ("_make", "_original")
 
     def __init__(
         self, original: Interned, make: Callable[[Segment, str], Segment], segment_id: str, *,
         origin: int, leader: int, stub_tokens: int,
     ) -> None:  # fmt: skip
         """Takes what it shows, what makes its segment of that and of an id, and the id."""
-        self.kind = _COPY
+        self.id, self.kind = segment_id, _COPY
         # A turn's copy shows its calls as text.
         self.text_tokens = -1 if original.kind == _TURN else original.text_tokens
         self.has_reasoning = original.has_reasoning
@@ -122,9 +129,9 @@ class InternedCopy(Interned):
         self.resource = ""
         self.references = ()
         self.goal_relevance = original.goal_relevance
-        self._render = original._render
+        self._renderer = original._renderer
         self._rendered = {}
-        self._make, self._original, self._id = make, original, segment_id
+        self._make, self._original = make, original
 
     def text(self, form: int) -> str:
         """Returns what the agent's model reads of the copy in a form."""
@@ -136,5 +143,5 @@ class InternedCopy(Interned):
         """Makes the segment when it is first asked for; no other attribute is ever missing."""
         if name != "segment":
             raise AttributeError(name)
-        self.segment = self._make(self._original.segment, self._id)
+        self.segment = self._make(self._original.segment, self.id)
         return self.segment

@@ -10,7 +10,7 @@ from typing import Any
 from contextpilot.core.context import Context
 from contextpilot.core.edit import (
     OP_OF,
-    Change,
+    ChangeRow,
     Drop,
     Edit,
     EditRecord,
@@ -79,7 +79,7 @@ def commit_edit(
     record = EditRecord(
         len(log), context.request, op, effect.targets, effect.params, reason, before,
         context.total, effect.outcome, broke, time.perf_counter() - started, effect.output,
-        effect.summarizer_tokens, -1, effect.changes,
+        effect.summarizer_tokens, -1, effect.rows,
     )  # fmt: skip
     log.append(record)
     return record
@@ -88,8 +88,8 @@ def commit_edit(
 def _ids(context: Context, targets: Sequence[int]) -> tuple[str, ...]:
     entries = context.entries
     if len(targets) == 1:
-        return (entries[targets[0]].segment.id,)
-    return tuple([entries[i].segment.id for i in targets])
+        return (entries[targets[0]].id,)
+    return tuple([entries[i].id for i in targets])
 
 
 def _store(context: Context, services: Services, index: int) -> None:
@@ -129,7 +129,7 @@ def _drop(context: Context, edit: Drop, services: Services) -> Effect:
     return Effect(_ids(context, edit.targets), _NO_PARAMS, tuple(changes))
 
 
-def _uncovered(context: Context, summary: int) -> Iterable[Change]:
+def _uncovered(context: Context, summary: int) -> Iterable[ChangeRow]:
     """Frees what a dropped summary stood for: nothing says it any more, so it may return."""
     c = context.columns
     for index in c.order[: context.length].tolist():
@@ -198,7 +198,7 @@ def _summarize_run(context: Context, edit: Summarize, services: Services) -> Eff
 
 def _reload(context: Context, edit: Reload, services: Services) -> Effect:
     in_place = edit.placement == _IN_PLACE
-    changes: list[Change] = []
+    changes: list[ChangeRow] = []
     output = ""
     for target in edit.targets:
         absent = in_place and context.columns.form[target] == _ABSENT
@@ -226,13 +226,13 @@ def reload_for_agent(
         len(log), context.request, Op.RELOAD, _ids(context, (index,)),
         _PLACED[_AT_END], reason, before, context.total,
         break_position=context.break_at if context.has_pending_break else -1,
-        output=output, changes=changes,
+        output=output, rows=changes,
     )  # fmt: skip
     log.append(record)
     return record
 
 
-def append_copy(context: Context, target: int, services: Services) -> tuple[Change, str]:
+def append_copy(context: Context, target: int, services: Services) -> tuple[ChangeRow, str]:
     """Shows an original once more at the end; returns the change and the copy's id.
 
     Inside an open tool loop the end is behind the last result; otherwise it is just before the
@@ -249,7 +249,7 @@ def append_copy(context: Context, target: int, services: Services) -> tuple[Chan
     return created(made, behind), f"m{made}"
 
 
-def _reloaded(context: Context, index: int, form: int | None) -> Change:
+def _reloaded(context: Context, index: int, form: int | None) -> ChangeRow:
     request = context.request
     return shift(context, index, form=form, edited=request if form else None, reloaded=request)
 

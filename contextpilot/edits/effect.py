@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from contextpilot.core.context import Context
-from contextpilot.core.edit import Change, Outcome
+from contextpilot.core.edit import MOVED_FROM, UNCHANGED, ChangeRow, Outcome
 from contextpilot.core.segment import Form
 
-_NEW, _NOTHING = (int(Form.ABSENT), int(Form.FULL)), (-1, -1)
+_UNCHANGED = (UNCHANGED, UNCHANGED)
+_NEW = (int(Form.ABSENT), int(Form.FULL), *(-1, -1) * 3)
 
 
 class Effect(NamedTuple):
@@ -18,22 +19,23 @@ class Effect(NamedTuple):
 
     targets: tuple[str, ...]
     params: Mapping[str, str] = MappingProxyType({})
-    changes: tuple[Change, ...] = ()
+    rows: tuple[ChangeRow, ...] = ()
     output: str = ""
     summarizer_tokens: tuple[int, int] = (0, 0)
     outcome: Outcome = Outcome.APPLIED
 
 
-def created(index: int, behind: int) -> Change:
+def created(index: int, behind: int) -> ChangeRow:
     """Returns the change of a segment that did not exist, now behind another (-1: in front)."""
-    return Change(index, _NEW, _NOTHING, _NOTHING, _NOTHING, (-1, behind))
+    return (index, *_NEW, -1, behind, *_UNCHANGED)
 
 
-def count_reloads(context: Context, changes: Iterable[Change], step: int) -> None:
+def count_reloads(context: Context, rows: Iterable[ChangeRow], step: int) -> None:
     """Adds `step` to the reload count of every original that a reload touched."""
-    for change in changes:
-        if change.after is None:
-            context.columns.reloads[change.index] += step
+    reloads = context.columns.reloads
+    for row in rows:
+        if row[MOVED_FROM] == UNCHANGED:
+            reloads[row[0]] += step
 
 
 def rejected(
@@ -52,8 +54,8 @@ def shift(
     edited: int | None = None,
     reloaded: int | None = None,
     covered: int | None = None,
-    after: tuple[int, int] | None = None,
-) -> Change:
+    after: tuple[int, int] = _UNCHANGED,
+) -> ChangeRow:
     """Changes one segment's state and returns what it was and what it is."""
     c = context.columns
     old_form = new_form = c.form[index]
@@ -69,11 +71,11 @@ def shift(
         c.edited[index] = new_edited = edited
     if reloaded is not None:
         c.reloaded[index] = new_reloaded = reloaded
-    standing = None
+    standing = _UNCHANGED
     if covered is not None:
         standing = c.covered[index], covered
         c.covered[index] = covered
-    return Change(
-        index, (old_form, new_form), (old_mark, new_mark), (old_edited, new_edited),
-        (old_reloaded, new_reloaded), after, standing,
+    return (
+        index, old_form, new_form, old_mark, new_mark, old_edited, new_edited, old_reloaded,
+        new_reloaded, *after, *standing,
     )  # fmt: skip

@@ -9,9 +9,9 @@ from contextpilot.core.segment import Kind, Part, Role, Segment, Source, text_se
 
 def copy_segment(original: Segment, segment_id: str) -> Segment:
     """Returns what a reload at the end shows: the original's content, naming where it is from."""
-    parts = tuple(
-        Part("text", part.text) if part.type == "call" else part for part in original.parts
-    )  # fmt: skip
+    parts = original.parts
+    if original.kind == Kind.TURN:
+        parts = tuple(Part("text", part.text) if part.type == "call" else part for part in parts)
     return Segment(
         segment_id, Role.TOOL, Kind.COPY, parts, original.source, original.trust,
         name=original.name, lineage=(original.id,),

@@ -19,6 +19,8 @@ from contextpilot.tokenizers.count import MESSAGE_TOKENS, segment_tokens
 
 LONG_ARGUMENT_CHARS = 80
 
+_KIND_NAMES = {kind: kind.name.lower() for kind in Kind}
+
 LEAST_STUB_TOKENS = 12
 """No stub is shorter, so a segment of this size is never worth folding."""
 
@@ -90,7 +92,7 @@ class Services:
         full = self.scaled(segment_tokens(self.tokenizer, segment))
         return Interned(
             segment,
-            self.render,
+            self,
             leader=leader,
             full_tokens=full,
             stub_tokens=self._stub_tokens(segment, full),
@@ -121,7 +123,7 @@ class Services:
         """Returns a summary whose text's tokens are known; a fold of it would save nothing."""
         full = self.scaled(tokens + MESSAGE_TOKENS)
         entry = Interned(
-            summary, self.render, leader=leader, full_tokens=full, stub_tokens=full
+            summary, self, leader=leader, full_tokens=full, stub_tokens=full
         )  # fmt: skip
         entry.text_tokens = self.scaled(tokens)
         return entry
@@ -149,7 +151,7 @@ class Services:
         Raises:
             SummarizerError: when the summarizer fails.
         """
-        sources = tuple(SourceText(s.id, s.text, s.kind.name.lower()) for s in segments)
+        sources = tuple([SourceText(s.id, s.text, _KIND_NAMES[s.kind]) for s in segments])
         return self.summarizer.summarize(SummaryRequest(sources, self.goal, max_tokens))
 
     def _stub_tokens(self, segment: Segment, full_tokens: int) -> int:

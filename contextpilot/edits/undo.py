@@ -37,7 +37,7 @@ def undo(context: Context, log: EditLog, record: EditRecord) -> tuple[int, ...]:
         for change in reversed(later.changes):
             _revert(context, change)
         if later.op == Op.RELOAD:
-            count_reloads(context, later.changes, -1)
+            count_reloads(context, later.rows, -1)
         log.append(
             EditRecord(
                 len(log),
@@ -57,11 +57,11 @@ def undo(context: Context, log: EditLog, record: EditRecord) -> tuple[int, ...]:
 
 def _with_dependants(log: EditLog, record: EditRecord) -> list[EditRecord]:
     """Returns the record and the live ones after it that build on what it changed."""
-    touched = {change.index for change in record.changes}
+    touched = {row[0] for row in record.rows}
     moves = record.op == Op.REORDER
     chain = [record]
     for later in log.live_since(record.id):
-        indices = {change.index for change in later.changes}
+        indices = {row[0] for row in later.rows}
         if indices & touched or (moves and later.op == Op.REORDER):
             touched |= indices
             chain.append(later)
@@ -105,15 +105,15 @@ def replay(
             for change in reversed(undone.changes):
                 _revert(context, change)
             if undone.op == Op.RELOAD:
-                count_reloads(context, undone.changes, -1)
+                count_reloads(context, undone.rows, -1)
             continue
-        if record.op == Op.SUMMARIZE and record.changes and "run" not in record.params:
+        if record.op == Op.SUMMARIZE and record.rows and "run" not in record.params:
             text = services.archive.get(services.session, record.output).text
-            context.entries[record.changes[0].index].set_summary(text, services.shown_tokens(text))
+            context.entries[record.rows[0][0]].set_summary(text, services.shown_tokens(text))
         for change in record.changes:
             _repeat(context, change, record, services)
         if record.op == Op.RELOAD:
-            count_reloads(context, record.changes, 1)
+            count_reloads(context, record.rows, 1)
 
 
 def _repeat(context: Context, change: Change, record: EditRecord, services: Services) -> None:
@@ -139,7 +139,7 @@ def _repeat(context: Context, change: Change, record: EditRecord, services: Serv
 def _made(context: Context, record: EditRecord, services: Services) -> Interned:
     """Returns the segment that an edit made, as it was."""
     if record.op == Op.RELOAD:
-        ids = [entry.segment.id for entry in context.entries]
+        ids = [entry.id for entry in context.entries]
         origin = ids.index(record.targets[0])
         return services.interned_copy(context.entries[origin], origin, len(ids))
     summary = services.archive.get(services.session, record.output)

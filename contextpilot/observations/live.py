@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -61,8 +62,6 @@ class Live:
         facts: the same for the invariants.
     """
 
-    __slots__ = ("columns", "facts")
-
     def __init__(
         self, batch: ColumnBatch, rows: Indices, index: Indices, numbers: dict[str, Indices]
     ) -> None:
@@ -77,33 +76,41 @@ class Live:
         self.facts = Facts(*facts)
 
     def write_features(self, out: Floats) -> None:
-        """Fills the live columns of (n, F) segment features whose constant ones are there."""
-        live, request = self.columns, self.facts.request
-        form, mark, references = live["form"], live["mark"], live["references"]
-        out[:, _S["size"]] = log_tokens(live["size"])
-        out[:, _S["age"]] = log_age(request - live["arrival"])
+        """Fills the live columns of the first m pairs' features, (m, F); the rest are there."""
+        count, live = len(out), self.columns
+        request, mark = self.facts.request[:count], live["mark"][:count]
+        out[:, _S["size"]] = log_tokens(live["size"][:count])
         for name in ("sent", "pinned", "superseded", "settled", "locked"):
-            out[:, _S[name]] = live[name]
+            out[:, _S[name]] = live[name][:count]
         out[:, _S["marked"]] = mark >= 0
         out[:, _S["wait"]] = (mark - request).clip(0, 8) / 8
-        out[:, _S["references"]] = log_references(references)
-        out[:, _S["reference_recency"]] = recency(references > 0, request - live["referenced"])
-        out[:, _S["reloads"]] = log_reloads(live["reloads"])
-        edited = live["edited"]
+        edited = live["edited"][:count]
         out[:, _S["edit_recency"]] = recency(edited >= 0, request - edited)
+        form = live["form"][:count]
         out[:, _FORM_FULL : _FORM_FULL + len(_FORM_ROWS[0])] = _FORM_ROWS.take(form, axis=0)
+        for name, values in self._shared.items():
+            out[:, _S[name]] = values[:count]
 
     def write_archive_features(self, out: Floats) -> None:
-        """Fills the live columns of (n, Fa) archive features whose constant ones are there."""
-        live, request = self.columns, self.facts.request
-        references = live["references"]
-        out[:, _A["age"]] = log_age(request - live["arrival"])
-        out[:, _A["archived_age"]] = log_age(np.maximum(0, request - live["edited"]))
-        out[:, _A["references"]] = log_references(references)
-        out[:, _A["reference_recency"]] = recency(references > 0, request - live["referenced"])
-        out[:, _A["superseded"]] = live["superseded"]
-        out[:, _A["reloads"]] = log_reloads(live["reloads"])
-        out[:, _A["covered"]] = live["covered"] >= 0
+        """Fills the live columns of the last m pairs' archive features, (m, Fa)."""
+        first, live = len(self.facts.request) - len(out), self.columns
+        gone = self.facts.request[first:] - live["edited"][first:]
+        out[:, _A["archived_age"]] = log_age(np.maximum(0, gone))
+        out[:, _A["superseded"]] = live["superseded"][first:]
+        out[:, _A["covered"]] = live["covered"][first:] >= 0
+        for name, values in self._shared.items():
+            out[:, _A[name]] = values[first:]
+
+    @cached_property
+    def _shared(self) -> dict[str, Floats]:
+        """The features that segments have wherever they are."""
+        live, request, references = self.columns, self.facts.request, self.columns["references"]
+        return {
+            "age": log_age(request - live["arrival"]),
+            "references": log_references(references),
+            "reference_recency": recency(references > 0, request - live["referenced"]),
+            "reloads": log_reloads(live["reloads"]),
+        }
 
 
 _FORM_ROWS = np.eye(len(Form), dtype=np.float32)[:, 1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from contextpilot.edits.made import copy_segment
 from contextpilot.observations.features import ARCHIVE_INDEX, SEGMENT_INDEX
 from contextpilot.observations.scales import log_tokens
 from contextpilot.observations.text import SEGMENT_TEXT_TOKENS, text_tokens
+
+Indices = NDArray[np.integer]
 
 _S, _A = SEGMENT_INDEX, ARCHIVE_INDEX
 _KINDS = slice(_S["kind_text"], _S["kind_text"] + len(Kind))
@@ -80,7 +82,7 @@ class BatchStatics:
             made has features and tokens only, as it is not reloaded.
     """
 
-    __slots__ = (*_FIELDS, "_copies", "_known", "_made", "_places")
+    __slots__ = (*_FIELDS, "_known")
 
     def __init__(self, rows: int) -> None:
         self.segments: NDArray[np.float32] = np.zeros((rows, 0, len(_S)), np.float32)
@@ -88,16 +90,13 @@ class BatchStatics:
         self.tokens: NDArray[np.int16] = np.zeros((rows, 0, SEGMENT_TEXT_TOKENS), np.int16)
         self.copy_tokens: NDArray[np.int16] = np.zeros((rows, 0, SEGMENT_TEXT_TOKENS), np.int16)
         self.tool: NDArray[np.bool_] = np.zeros((rows, 0), bool)
-        self._known = [0] * rows
-        self._copies: list[tuple[int, int, int, int]] = []
-        self._made: list[Interned] = []
-        self._places: list[tuple[int, int]] = []
+        self._known: NDArray[np.bool_] = np.zeros((rows, 0), bool)
 
     def reserve(self, capacity: int) -> None:
         """Makes room for at least `capacity` segments a row."""
         if capacity <= self.tool.shape[1]:
             return
-        for name in _FIELDS:
+        for name in self.__slots__:
             old = getattr(self, name)
             new = np.zeros((len(old), capacity, *old.shape[2:]), old.dtype)
             new[:, : old.shape[1]] = old
@@ -110,39 +109,61 @@ class BatchStatics:
         for name in _FIELDS:
             getattr(self, name)[row, :n] = getattr(statics, name)
         self.tool[row, n:] = False
-        self._known[row] = n
-
-    def extend(self, row: int, context: Context) -> None:
-        """Adds what a row's edits have made; `settle` completes it."""
-        entries = context.entries
-        for index in range(self._known[row], len(entries)):
-            entry = entries[index]
-            if entry.origin >= 0:
-                self._copies.append((row, index, entry.origin, entry.stub_tokens))
-            else:
-                self._places.append((row, index))
-                self._made.append(entry)
-        self._known[row] = len(entries)
-
-    def settle(self) -> None:
-        """Writes all that `extend` has found, at once."""
-        if self._made:
-            row, index = np.array(self._places, np.intp).T
-            self.segments[row, index] = _features(self._made)
-            self.tokens[row, index] = _tokens_of([entry.segment for entry in self._made])
-            self._made.clear()
-            self._places.clear()
-        if self._copies:  # what they show is known from their originals
-            row, index, origin, stub = np.array(self._copies, np.intp).T
-            features = self.segments[row, origin]
-            features[:, _S["stub"]] = log_tokens(stub)
-            features[:, _S["in_exchange"]] = features[:, _S["resource"]] = 0
-            features[:, _KINDS] = 0
-            features[:, _S["kind_copy"]] = 1
-            self.segments[row, index] = features
-            self.tokens[row, index] = self.copy_tokens[row, origin]
-            self._copies.clear()
+        self._known[row] = np.arange(self.tool.shape[1]) < n
 
     def forget(self, row: int, context: Context) -> None:
         """Drops what was made in a row: another branch may have given the indices anew."""
-        self._known[row] = min(self._known[row], context.native)
+        self._known[row, context.native :] = False
+
+    def complete(self, contexts: Mapping[int, Context], rows: Indices, index: Indices) -> None:
+        """Computes what is missing of some segments: those that edits have made, when first shown.
+
+        Args:
+            contexts: by row.
+            rows: (n,) of the segments.
+            index: (n,) of the segments.
+        """
+        missing = np.flatnonzero(~self._known[rows, index])
+        if not len(missing):
+            return
+        places = list(zip(rows[missing].tolist(), index[missing].tolist(), strict=True))
+        self._known[rows[missing], index[missing]] = True
+        made = [contexts[row].entries[index] for row, index in places]
+        copies = [
+            (row, index, entry.origin, entry.stub_tokens)
+            for (row, index), entry in zip(places, made, strict=True)
+            if entry.origin >= 0
+        ]
+        others = [n for n, entry in enumerate(made) if entry.origin < 0]
+        if others:
+            at = np.array([places[n] for n in others], np.intp).T
+            self.segments[at[0], at[1]] = _features([made[n] for n in others])
+            self.tokens[at[0], at[1]] = _tokens_of([made[n].segment for n in others])
+        if copies:
+            self._complete_copies(*np.array(copies, np.intp).T)
+
+    def _complete_copies(
+        self, row: Indices, index: Indices, origin: Indices, stub: Indices
+    ) -> None:
+        """Does the same for copies: what they show is known from their originals."""
+        features = self.segments[row, origin]
+        features[:, _S["stub"]] = log_tokens(stub)
+        features[:, _S["in_exchange"]] = features[:, _S["resource"]] = 0
+        features[:, _KINDS] = 0
+        features[:, _S["kind_copy"]] = 1
+        self.segments[row, index] = features
+        self.tokens[row, index] = self.copy_tokens[row, origin]
+
+    def of_segments(self, rows: Indices, index: Indices) -> NDArray[np.float32]:
+        """Returns the constant features of some segments, (n, F)."""
+        capacity = self.tool.shape[1]
+        flat = self.segments.reshape(-1, len(_S))
+        features: NDArray[np.float32] = flat.take(rows * capacity + index, axis=0)
+        return features
+
+    def of_archive(self, rows: Indices, index: Indices) -> NDArray[np.float32]:
+        """Returns the constant archive features of some segments, (n, Fa)."""
+        capacity = self.tool.shape[1]
+        flat = self.archive.reshape(-1, len(_A))
+        features: NDArray[np.float32] = flat.take(rows * capacity + index, axis=0)
+        return features

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from contextpilot.core.edit import Op
 from contextpilot.policies.base import Policy
 from contextpilot.policies.guard import FitGuard
+from contextpilot.policies.scripted import Masked
 
 
 @dataclass(frozen=True)
@@ -17,11 +19,13 @@ class PointerSpec:
         path: the checkpoint's folder. A process reads it once, and again when it has changed.
         name: what tables call it.
         guarded: whether it is kept inside the window as the rules are.
+        masked: an operation that it plays without, to ask what that is worth; None: none.
     """
 
     path: Path
     name: str = "pointer"
     guarded: bool = False
+    masked: Op | None = None
 
     def __call__(self, _engine: object = None, _row: int = 0) -> Policy:
         """Makes the policy.
@@ -32,5 +36,7 @@ class PointerSpec:
         from contextpilot.policies.checkpoint import shared_network
         from contextpilot.policies.pointer.policy import PointerPolicy
 
-        policy = PointerPolicy(shared_network(self.path), self.name)
-        return FitGuard(policy) if self.guarded else policy
+        policy: Policy = PointerPolicy(shared_network(self.path), self.name)
+        if self.guarded:
+            policy = FitGuard(policy)
+        return policy if self.masked is None else Masked(policy, self.masked)

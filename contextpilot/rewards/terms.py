@@ -15,6 +15,7 @@ TERMS: Final = (
     "action_cost",
     "key_info",
     "reload",
+    "rent",
     "budget",
     "invalid",
     "task",
@@ -52,6 +53,7 @@ class StepFacts:
         thrashed: reloads, own or forced, of what was hidden at most `THRASH_REQUESTS` before.
         key_info: change of the potential of facts that would be missed.
         reload: change of the potential of facts that would be fetched.
+        rent: change of the potential of the tokens that would still be sent.
         outcome: at the end `1 - (bill + cost of misses) / raw_total` of the whole episode; else 0.
         half_kept: 1 where a request had all key facts and less than half of raw's tokens.
         summaries_kept: 1 where a summary was made and nothing has been missed so far.
@@ -71,6 +73,7 @@ class StepFacts:
     thrashed: int = 0
     key_info: float = 0.0
     reload: float = 0.0
+    rent: float = 0.0
     outcome: float = 0.0
     half_kept: int = 0
     summaries_kept: int = 0
@@ -79,7 +82,7 @@ class StepFacts:
 def raw_terms(facts: StepFacts) -> tuple[float, ...]:
     """Returns the terms of a step, unweighted, in the order of `TERMS`.
 
-    `key_info` and `reload` are shaping terms in the sense of Ng, Harada and Russell (1999),
+    `key_info`, `reload` and `rent` are shaping terms in the sense of Ng, Harada and Russell (1999),
     "Policy invariance under reward transformations": differences of a potential with discount 1
     that is 0 at the end, so that over an episode each sums to minus its first value.
     """
@@ -89,6 +92,7 @@ def raw_terms(facts: StepFacts) -> tuple[float, ...]:
         -(EDIT_COST * facts.edits + facts.calls) / facts.requests,
         facts.key_info,
         facts.reload,
+        facts.rent,
         -float(facts.refused),
         -float(facts.masked),
         -float(facts.failed),

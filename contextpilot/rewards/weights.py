@@ -30,10 +30,13 @@ class RewardWeights:
     """Minus the work of edits and extra model calls, as a share of the task's requests."""
 
     key_info: float = 0.0
-    """Potential difference: facts still needed that would be missed, at what a miss costs."""
+    """Potential difference: facts still needed that would be missed, at what that costs."""
 
     reload: float = 0.0
     """Potential difference: facts still needed that would be fetched, at what that costs."""
+
+    rent: float = 0.0
+    """Potential difference: what the context as it stands will still be billed, against raw."""
 
     budget: float = 2.0
     """-1 where a request was over the window and refused."""
@@ -64,7 +67,7 @@ class RewardWeights:
         return np.array(astuple(self), dtype=np.float64)
 
 
-_BALANCED = RewardWeights(action_cost=0.05, key_info=1.0, reload=1.0)
+_BALANCED = RewardWeights(action_cost=0.05, key_info=1.0, reload=1.0, rent=1.0)
 _NOTHING = RewardWeights(token_savings=0.0, demand=0.0, budget=0.0, invalid=0.0, task=0.0)
 
 PRESETS: Mapping[str, RewardWeights] = MappingProxyType(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class SourceText:
+class SourceText(NamedTuple):
     """One original: its segment id, its readable text, and what it is ("result", "turn", ...)."""
 
     id: str
@@ -15,8 +13,7 @@ class SourceText:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
+class SummaryRequest(NamedTuple):
     """Everything that a summary may depend on."""
 
     sources: tuple[SourceText, ...]

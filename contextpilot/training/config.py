@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from contextpilot.errors import ConfigurationError
 from contextpilot.evaluation.config import POLICIES
-from contextpilot.policies.catalog import RULES
+from contextpilot.policies.catalog import RULES, TUNED_FILES
 from contextpilot.rewards.weights import RewardWeights
 from contextpilot.training.config_checks import at_least, known, positive, share
 
@@ -337,6 +337,10 @@ class TrainConfig:
     warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
     comparison: ComparisonConfig = field(default_factory=ComparisonConfig)
 
+    tuned: str = "tuned"
+    """Which setting the baselines were tuned in, teachers included: "tuned" (a window of 6,000
+    tokens; recorded runs that raw just fits) or "tuned_half" (half of the peak raw request)."""
+
     evaluate_every: int = 10
     """Iterations between evaluations on the inner fold, which choose the best checkpoint."""
 
@@ -359,5 +363,6 @@ class TrainConfig:
     """A run folder to go on with; its own settings hold, and none may be given beside it."""
 
     def __post_init__(self) -> None:
-        """Refuses cadences below 1."""
+        """Refuses cadences below 1, and unknown tunings."""
+        known("tuned", self.tuned, tuple(TUNED_FILES))
         at_least(self, 1, "evaluate_every", "evaluation_tasks", "checkpoint_every", "threads")

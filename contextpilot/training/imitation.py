@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contextpilot.edits.codec import ActionCodec
 from contextpilot.policies.base import Policy
-from contextpilot.policies.catalog import PolicySpec, best_rule, policy_spec
+from contextpilot.policies.catalog import best_rule, policy_spec
 from contextpilot.policies.pointer.network import PointerNetwork
 from contextpilot.training.advantages import returns_to_go
 from contextpilot.training.config import WarmStartConfig
@@ -39,6 +39,8 @@ def warm_start(
     settings: WarmStartConfig,
     codec: ActionCodec,
     rng: np.random.Generator,
+    *,
+    tuned: str = "tuned",
 ) -> Iterator[Mapping[str, float]]:
     """Trains the network in place; yields each epoch's loss and accuracy.
 
@@ -49,9 +51,10 @@ def warm_start(
         settings: teachers, epochs, rate.
         codec: the environment's action layout.
         rng: orders the minibatches.
+        tuned: which setting the teachers were tuned in.
     """
     taught = [
-        collect(env, PolicyActor(_teacher(name), codec), plan, keep=network.inputs)
+        collect(env, PolicyActor(_teacher(name, tuned), codec), plan, keep=network.inputs)
         for name in settings.teachers
     ]
     observations, actions, returns = best_demonstrations(taught)
@@ -102,10 +105,11 @@ def best_demonstrations(
     return observations, actions, returns
 
 
-def _teacher(name: str) -> Callable[[str], Policy]:
+def _teacher(name: str, tuned: str) -> Callable[[str], Policy]:
     def make(task_id: str) -> Policy:
         source = task_id.split("/", 1)[0]
-        spec: PolicySpec = best_rule(source) if name == "best_rule" else policy_spec(name, source)
-        return spec()
+        if name == "best_rule":
+            return best_rule(source, tuned)()
+        return policy_spec(name, source, tuned)()
 
     return make

@@ -90,7 +90,9 @@ def _warmed(
         plan = tasks.demonstrated(config.warm_start.tasks)
         rng = np.random.default_rng([config.seed, 0])
         metrics: dict[str, float] = {}
-        for epoch in warm_start(env, network, plan, config.warm_start, codec, rng):
+        for epoch in warm_start(
+            env, network, plan, config.warm_start, codec, rng, tuned=config.tuned
+        ):
             metrics = dict(epoch)
         played = play_greedily(env, network, judge.plan)
         metrics |= outcome_metrics(played, "evaluation")

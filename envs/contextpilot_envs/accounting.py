@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
-from contextpilot.core.edit import EditRecord, Op, Outcome
+from contextpilot.core.edit import MOVED_FROM, UNCHANGED, EditRecord, Op, Outcome
 from contextpilot.core.segment import Form
 from contextpilot.rewards.terms import THRASH_REQUESTS, StepFacts
-from contextpilot_envs.potentials import PotentialTracker
+from contextpilot_envs.potentials import PotentialTracker, Shaping
 from contextpilot_envs.simulator.episode import Episode, RequestResult
 
 _FULL = int(Form.FULL)
@@ -44,7 +45,7 @@ def step_facts(
     *,
     masked: bool = False,
     half_kept: bool = False,
-    shaping: tuple[float, float] = (0.0, 0.0),
+    shaping: Shaping = (0.0, 0.0, 0.0),
 ) -> StepFacts:
     """Returns what a step came to.
 
@@ -55,7 +56,7 @@ def step_facts(
         result: of the request, where it sent one.
         masked: the action was forbidden.
         half_kept: as `send_request` says.
-        shaping: how much the potentials `key_info` and `reload` changed.
+        shaping: how much the potentials changed.
     """
     prepared, tally = episode.prepared, episode.tally
     total, requests = prepared.raw.total, prepared.task.requests
@@ -68,10 +69,7 @@ def step_facts(
             missed = tally.silent_misses - (result.silent_misses if result else 0)
             summaries = int(missed == 0)
     if result is None:
-        return StepFacts(
-            total, requests, int(masked), edits, calls, thrashed=thrashed, key_info=shaping[0],
-            reload=shaping[1], summaries_kept=summaries,
-        )  # fmt: skip
+        return _edit_facts(total, requests, masked, edits, calls, thrashed, shaping, summaries)
     if result.forced_reloads:
         start = logged if record is None else record.id + 1
         thrashed += sum(is_thrash(episode, reload) for reload in _reloads(episode, start))
@@ -86,21 +84,35 @@ def step_facts(
     )  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
+def _edit_facts(
+    total: float, requests: int, masked: bool, edits: int, calls: int, thrashed: int,
+    shaping: Shaping, summaries: int,
+) -> StepFacts:  # fmt: skip
+    """Returns what a step came to that sent nothing; most of them are alike."""
+    return StepFacts(
+        total, requests, int(masked), edits, calls, thrashed=thrashed, key_info=shaping[0],
+        reload=shaping[1], rent=shaping[2], summaries_kept=summaries,
+    )  # fmt: skip
+
+
 def is_thrash(episode: Episode, reload: EditRecord) -> bool:
     """True where a reload shows what an edit hid at most `THRASH_REQUESTS` requests before."""
     log, entries = episode.log, episode.context.entries
+    since, edited = reload.request - THRASH_REQUESTS, episode.context.columns.edited
     reloaded = {
-        change.index
-        for change in reload.changes
-        if change.after is None and entries[change.index].segment.id in reload.targets
+        row[0]
+        for row in reload.rows
+        if row[MOVED_FROM] == UNCHANGED and entries[row[0]].id in reload.targets
     }
+    if all(edited[index] < since for index in reloaded):
+        return False  # no edit has hidden them lately
     for number in range(reload.id - 1, -1, -1):
         record = log[number]
-        if record.request < reload.request - THRASH_REQUESTS:
+        if record.request < since:
             return False
-        for change in record.changes:
-            before, after = change.form
-            if change.index in reloaded and before == _FULL != after and log.is_live(record):
+        for index, before, after, *_ in record.rows:
+            if index in reloaded and before == _FULL != after and log.is_live(record):
                 return True
     return False
 

@@ -17,7 +17,7 @@ from contextpilot.observations.batch import ColumnBatch
 from contextpilot.observations.encoder import ObservationEncoder
 from contextpilot.rewards.terms import TERMS, raw_terms
 from contextpilot.rewards.weights import RewardWeights
-from contextpilot.summarizers import CachedSummarizer, StructureSummarizer
+from contextpilot.summarizers import StructureSummarizer
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers import EstimateTokenizer
 from contextpilot.tokenizers.base import Tokenizer
@@ -35,7 +35,7 @@ _CACHED_TASKS = 2048
 """More than the training split of the generated families has."""
 
 DEFAULT_REWARD = RewardWeights()
-_NO_SHAPING = (0.0, 0.0)
+_NO_SHAPING = (0.0, 0.0, 0.0)
 
 
 class Engine:
@@ -73,11 +73,13 @@ class Engine:
         self.reward, self._keeps_traces = reward, hindsight
         weights: list[float] = reward.vector().tolist()
         self._weights = [(place, weight) for place, weight in enumerate(weights) if weight]
-        self._follows_facts = bool(reward.key_info or reward.reload or reward.half_kept)
+        self._follows_facts = bool(
+            reward.key_info or reward.reload or reward.rent or reward.half_kept
+        )
         self.terms = np.zeros((rows, len(TERMS)))
         self.codec = ActionCodec(context_slots, archive_slots)
         self.tokenizer = tokenizer or EstimateTokenizer()
-        self.summarizer = summarizer or CachedSummarizer(StructureSummarizer(self.tokenizer))
+        self.summarizer = summarizer or StructureSummarizer(self.tokenizer)
         self.batch = ColumnBatch(rows)
         self.encoder = ObservationEncoder(
             self.batch, self.codec, max_edits=simulator.max_edits, prices=simulator.price_table,
@@ -147,14 +149,18 @@ class Engine:
             active. With the default weights they sum to J + 1 over an episode without masked
             actions, where J is its objective.
         """
-        rewards = np.zeros(len(self.episodes))
         self.terms[:] = 0.0
-        for row in active:
-            rewards[row] = self._play(row, int(actions[row]))
+        if active:
+            self.terms[active] = [self._play(row, int(actions[row])) for row in active]
+        rewards = np.zeros(len(self.episodes))
+        # Added in a fixed order, so that a row earns the same whatever is played beside it.
+        for place, weight in self._weights:
+            rewards += weight * self.terms[:, place]
         self.observe()
         return rewards
 
-    def _play(self, row: int, number: int) -> float:
+    def _play(self, row: int, number: int) -> tuple[float, ...]:
+        """Plays one action in a row; returns its raw reward terms."""
         episode, state = self.episodes[row], self.states[row]
         action, logged = self.codec.decode(number), len(episode.log)
         masked = not self.encoder.action_mask[row, number]
@@ -169,7 +175,7 @@ class Engine:
             if state.trace is not None:
                 state.trace.before_edit(episode)
             record = episode.commit(edit)
-            self.encoder.update(row, [change.index for change in record.changes])
+            self.encoder.update(row, [change[0] for change in record.rows])
         state.step += 1
         if action.op == _KEEP or state.step >= self.simulator.max_edits:
             result, half_kept = send_request(episode, state.tracker)
@@ -179,13 +185,12 @@ class Engine:
             episode, logged, record, result, masked=masked, half_kept=half_kept,
             shaping=state.tracker.update() if state.tracker is not None else _NO_SHAPING,
         )  # fmt: skip
-        self.terms[row] = terms = raw_terms(facts)
+        terms = raw_terms(facts)
         if state.trace is not None:
             made = action if record is not None else None
             step = PlayedStep(logged, made, index, result is not None, masked, terms)
             state.trace.steps.append(step)
-        # Added in a fixed order, so that a row earns the same whatever is played beside it.
-        return sum([weight * terms[place] for place, weight in self._weights])
+        return terms
 
     def hindsight(self, row: int) -> NDArray[np.float64]:
         """Returns what each edit of a row's episode was worth, (L,) float64, once it has ended.

@@ -34,7 +34,7 @@ from contextpilot_envs.potentials import PotentialTracker
 from contextpilot_envs.simulator.episode import Episode, EpisodeSnapshot
 from contextpilot_envs.simulator.equality import plays_on_alike
 
-POTENTIALS = ("key_info", "reload")
+POTENTIALS = ("key_info", "reload", "rent")
 """The terms that sum to 0 over an episode."""
 
 

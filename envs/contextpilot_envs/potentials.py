@@ -1,22 +1,29 @@
 """Potentials of a context: what the key facts that cannot be read now are expected to cost.
 
-Both are minus an expected cost over the demands of this request and all later ones, as a share of
-the task's raw bill. Facts of one demand that the same segments state are lost and found together,
-so they count once. Written p for how probably the agent notices what it sees in their place:
+Together they are minus what the context as it stands is expected to cost, as a share of the task's
+raw bill, were nothing more edited. Facts of one demand that the same segments state are lost and
+found together, so they count once. Written p for how probably the agent notices what it sees in
+their place, over the demands of this request and all later ones:
 
-    key_info  -(1 - p) * miss_price_requests * raw price of the demand's request
+    key_info  -(1 - p) * miss_price_requests * raw price of the demand's request,
+              -task_weight * [how probably the task fails by what is missed, or 1 once it has]
     reload    -p * (tokens of the original at the write price + words that ask for it)
+    rent      -(price of the next request, with its pending prefix break and summaries
+                + cached price of what is shown now, in each request after it), against raw's
 
-The end has potential 0, and so has the start, where all that has arrived is in full.
+The end has potential 0, and so has the start, where all that has arrived is in full. An edit is so
+paid at once what it is expected to bring, where its bill and its misses would come many requests
+later and among those of all other edits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import fsum
+from math import fsum, prod
 
 from contextpilot.core.segment import Form
+from contextpilot_envs.simulator.billing import request_price
 from contextpilot_envs.simulator.episode import Episode
 from contextpilot_envs.simulator.facing import holder, need_of
 from contextpilot_envs.simulator.prepared import PreparedTask
@@ -37,6 +44,8 @@ class _Group:
     facts: tuple[int, ...]
     segments: tuple[int, ...]
     query: str
+    decisive: bool
+    """Whether the task fails where they are missed."""
 
 
 @dataclass(slots=True)
@@ -47,6 +56,10 @@ class _Groups:
     of_segment: dict[int, list[int]] = field(default_factory=dict)
 
 
+Shaping = tuple[float, float, float]
+"""Changes of `key_info`, `reload` and `rent`."""
+
+
 class PotentialTracker:
     """Follows one episode; looks again only at what its latest edits may have changed.
 
@@ -55,7 +68,8 @@ class PotentialTracker:
         past: also watch the facts of requests that were sent, for `all_readable`.
 
     Attributes:
-        key_info, reload: the potentials, at most 0.
+        key_info, reload: at most 0.
+        rent: positive where less is shown than raw would show.
     """
 
     def __init__(self, episode: Episode, *, past: bool = False) -> None:
@@ -66,17 +80,17 @@ class PotentialTracker:
     def rebuild(self) -> None:
         """Looks at everything anew, as after a restore."""
         self._seen, self._request = len(self._episode.log), self._episode.context.request
-        self._unreadable: dict[int, tuple[float, float]] = {}  # with what each adds to both
+        self._unreadable: dict[int, Shaping] = {}  # with what each adds to both, and p
         self._displaced: set[int] = set()  # shown by no original in full, so perhaps by a copy
         self._look(range(len(self._known.groups)))
         self._add_up()
 
-    def update(self) -> tuple[float, float]:
-        """Follows the episode to where it is; returns how much `key_info` and `reload` changed."""
-        key_info, reload = self.key_info, self.reload
+    def update(self) -> Shaping:
+        """Follows the episode to where it is; returns how much the potentials changed."""
+        key_info, reload, rent = self.key_info, self.reload, self.rent
         self._follow()
         self._add_up()
-        return self.key_info - key_info, self.reload - reload
+        return self.key_info - key_info, self.reload - reload, self.rent - rent
 
     def all_readable(self) -> bool:
         """True where every fact that is ever demanded and has arrived can be read now."""
@@ -89,9 +103,9 @@ class PotentialTracker:
         native, log, arriving = episode.context.native, episode.log, episode.prepared.arriving
         stale: set[int] = set()
         for number in range(self._seen, len(log)):
-            for change in log[number].changes:
-                if change.index < native:
-                    stale.update(of_segment.get(change.index, ()))
+            for index, *_ in log[number].rows:
+                if index < native:
+                    stale.update(of_segment.get(index, ()))
                 else:
                     stale |= self._displaced
         self._seen = len(log)
@@ -128,8 +142,11 @@ class PotentialTracker:
             if costs is not None:
                 self._unreadable[number] = costs
 
-    def _costs(self, group: _Group) -> tuple[float, float] | None:
-        """Returns what a group adds to both potentials; None where it can be read."""
+    def _costs(self, group: _Group) -> Shaping | None:
+        """Returns what a group adds to `key_info` and `reload`, and p where a miss fails the task.
+
+        None where it can be read.
+        """
         prepared, context = self._episode.prepared, self._episode.context
         facts = [prepared.task.facts[n] for n in group.facts]
         missing = [fact for fact in facts if holder(prepared, context, fact) < 0]
@@ -145,16 +162,35 @@ class PotentialTracker:
         return (
             -(1.0 - noticed) * (1.0 + STRUCTURED_BONUS * structured) * missed / raw.total,
             -noticed * fetched / raw.total,
+            noticed if group.decisive else 1.0,
         )
 
     def _add_up(self) -> None:
         # `fsum` does not depend on the order, so that restored episodes add up to the same.
-        groups, request = self._known.groups, self._request
-        costs = [c for n, c in self._unreadable.items() if groups[n].request >= request]
-        if self._episode.ended:
-            costs = []
-        self.key_info = fsum(key_info for key_info, _ in costs)
-        self.reload = fsum(reload for _, reload in costs)
+        episode, groups = self._episode, self._known.groups
+        if episode.ended:
+            self.key_info = self.reload = self.rent = 0.0
+            return
+        costs = [c for n, c in self._unreadable.items() if groups[n].request >= self._request]
+        succeeds = prod(sorted(cost[2] for cost in costs)) * episode.succeeded
+        failure = episode.prepared.config.task_weight * (1.0 - succeeds)
+        self.key_info = fsum(cost[0] for cost in costs) - failure
+        self.reload = fsum(cost[1] for cost in costs)
+        self.rent = _rent(episode)
+
+
+def _rent(episode: Episode) -> float:
+    """Returns what raw would still be billed for what has arrived, minus what this context is."""
+    prepared, context = episode.prepared, episode.context
+    prices, raw, request = prepared.config.price_table, prepared.raw, context.request
+    before = raw.tokens[request - 1] if request else 0
+    raw_tokens, tokens = raw.tokens[request], context.used_tokens
+    raw_cached = 0 if request in prepared.cold else before
+    previous, summaries = episode.carried
+    difference = request_price(prices, raw_cached, raw_tokens, before) - summaries
+    difference -= request_price(prices, context.cached_tokens(), tokens, previous)
+    later = prepared.task.requests - request - 1
+    return (difference + prices.cached_read * later * (raw_tokens - tokens)) / raw.total
 
 
 def _groups_of(prepared: PreparedTask) -> _Groups:
@@ -171,5 +207,8 @@ def _groups_of(prepared: PreparedTask) -> _Groups:
                 concerned = {i for fact in group for i in facts[fact].stale_segments}
                 for index in concerned.union(segments):
                     known.of_segment.setdefault(index, []).append(len(known.groups))
-                known.groups.append(_Group(demand.request, tuple(group), segments, demand.query))
+                decisive = demand.final or prepared.task.success == "no_silent_miss"
+                known.groups.append(
+                    _Group(demand.request, tuple(group), segments, demand.query, decisive)
+                )
     return known

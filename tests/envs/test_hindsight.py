@@ -14,6 +14,7 @@ from tiny_tasks import NO_LIMIT, FixedSource, chain_task, engine_of, mixed_task,
 
 from contextpilot.core.edit import Op, Outcome
 from contextpilot.errors import ConfigurationError
+from contextpilot.rewards.terms import TERMS
 from contextpilot.rewards.weights import PRESETS, RewardWeights
 from contextpilot_envs import hindsight as module
 from contextpilot_envs.context_edit_vector import ContextEditVectorEnv
@@ -29,7 +30,7 @@ def play(
     engine: Engine, task_id: str, seed: int, choose: Callable[[Engine, np.random.Generator], int]
 ) -> tuple[list[Step], np.ndarray]:
     """Plays an episode in an engine of one row; returns its steps and summed terms."""
-    rng, terms = np.random.default_rng(seed), np.zeros(13)
+    rng, terms = np.random.default_rng(seed), np.zeros(len(TERMS))
     engine.begin(0, task_id, seed)
     engine.observe([0])
     again, steps = Again(Episode(engine.episodes[0].prepared, seed), engine.reward), []

@@ -24,17 +24,18 @@ from contextpilot_envs.simulator.facing import holder, need_of
 from contextpilot_envs.tasks.base import Demand, KeyFact, Task
 from contextpilot_envs.tasks.catalog import load_source
 
-KEY_INFO, RELOAD = TERMS.index("key_info"), TERMS.index("reload")
-SHAPED = RewardWeights(key_info=1.0, reload=1.0)
+SHAPING = [TERMS.index(name) for name in ("key_info", "reload", "rent")]
+SHAPED = RewardWeights(key_info=1.0, reload=1.0, rent=1.0)
 
 
-def by_definition(episode: Episode) -> tuple[float, float]:
+def by_definition(episode: Episode) -> tuple[float, float, float]:
     """The potentials, demand by demand."""
     prepared, context = episode.prepared, episode.context
     config, raw, facts = prepared.config, prepared.raw, prepared.task.facts
     key_info = reload = 0.0
+    solved = 1.0 if episode.succeeded else 0.0
     if episode.ended:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     for demand in prepared.task.demands:
         if demand.request < context.request:
             continue
@@ -52,7 +53,25 @@ def by_definition(episode: Episode) -> tuple[float, float]:
             price = config.price_table.cache_write * tokens
             price += config.price_table.output * config.reload_output_tokens
             reload -= p * price / raw.total
-    return key_info, reload
+            solved *= p if demand.final or prepared.task.success == "no_silent_miss" else 1.0
+    return key_info - 2 * (1 - solved), reload, rent_by_definition(episode)
+
+
+def rent_by_definition(episode: Episode) -> float:
+    """Bills the rest of the task request by request, as it is and raw, without what comes new."""
+    prepared, context = episode.prepared, episode.context
+    bill = -episode.carried[1]
+    raw_before = prepared.raw.tokens[context.request - 1] if context.request else 0
+    raw_cached = 0 if context.request in prepared.cold else raw_before
+    for sign, shown, cached, before in (
+        (1, prepared.raw.tokens[context.request], raw_cached, raw_before),
+        (-1, context.used_tokens, context.cached_tokens(), episode.carried[0]),
+    ):
+        cached = cached if before >= 1024 else 0
+        first = 0.1 * cached + 1.25 * (shown - cached) if shown >= 1024 else shown
+        rest = sum(0.1 * shown for _ in range(context.request + 1, prepared.task.requests))
+        bill += sign * (first + rest)
+    return bill / prepared.raw.total
 
 
 def engine_with(task: Task, config: SimulatorConfig, weights: RewardWeights = SHAPED) -> Engine:
@@ -95,12 +114,13 @@ def check_followed(engine: Engine, seed: int) -> float:
         tracker, episode = engine.states[0].tracker, engine.episodes[0]
         assert tracker is not None
         anew = PotentialTracker(episode)
-        assert (tracker.key_info, tracker.reload) == (anew.key_info, anew.reload)
+        potentials = (tracker.key_info, tracker.reload, tracker.rent)
+        assert potentials == (anew.key_info, anew.reload, anew.rent)
         expected = by_definition(episode)
-        assert (tracker.key_info, tracker.reload) == pytest.approx(expected, abs=1e-12)
-        assert totals[[KEY_INFO, RELOAD]] == pytest.approx(expected, abs=1e-12)
+        assert potentials == pytest.approx(expected, abs=1e-12)
+        assert totals[SHAPING] == pytest.approx(expected, abs=1e-12)
         lowest = min(lowest, sum(expected))
-    assert totals[[KEY_INFO, RELOAD]] == pytest.approx([0, 0], abs=1e-12)
+    assert totals[SHAPING] == pytest.approx([0, 0, 0], abs=1e-12)
     return lowest
 
 
@@ -131,7 +151,7 @@ def test_without_a_weight_they_are_not_followed():
     rng = np.random.default_rng(0)
     for _ in range(20):
         engine.step([random_legal(engine, rng, 0.2)], [0])
-        assert not engine.terms[0, [KEY_INFO, RELOAD]].any()
+        assert not engine.terms[0, SHAPING].any()
 
 
 def test_all_readable_looks_at_requests_that_were_sent_too():
@@ -148,7 +168,7 @@ def test_all_readable_looks_at_requests_that_were_sent_too():
     for action in (0, 0, fold):
         engine.step([action], [0])
     assert [tracker.all_readable() for tracker in trackers] == [False, True]
-    assert [tracker.update() for tracker in trackers] == [(0.0, 0.0)] * 2
+    assert [tracker.update()[:2] for tracker in trackers] == [(0.0, 0.0)] * 2
 
 
 # ---- policy invariance -------------------------------------------------------------------------

@@ -77,12 +77,12 @@ def paper_engine(task: Task, notice: str = "perfect", says: str = "KEY-1 it is")
 
 
 def played(engine: Engine, *actions: tuple[Any, ...] | None) -> list[dict[str, float]]:
-    """Plays actions (None: keep); returns the terms that are not 0, step by step."""
+    """Plays actions (None: keep); returns the terms that are not 0 but for rent, step by step."""
     seen = []
     for action in actions:
         engine.step([0 if action is None else engine.codec.encode(*action)], [0])
         terms = zip(TERMS, engine.terms[0].tolist(), strict=True)
-        seen.append({name: value for name, value in terms if value})
+        seen.append({name: value for name, value in terms if value and name != "rent"})
     return seen
 
 
@@ -123,12 +123,13 @@ def test_a_fold_that_the_agent_has_to_undo():
 def test_a_fold_whose_fact_is_missed_for_certain(kind, bonus):
     """A stale copy is visible, and poor agents never notice that: 5 requests of 100 are lost."""
     seen = played(paper_engine(paper_task(kind, stale=True), "poor"), None, FOLD, None, None, None)
-    assert seen[1] == pytest.approx({"action_cost": -0.025, "key_info": -bonus * 500 / RAW})
+    # and the task with it, whose failure costs 2
+    assert seen[1] == pytest.approx({"action_cost": -0.025, "key_info": -bonus * 500 / RAW - 2})
     assert seen[2] == pytest.approx({"token_savings": -20 / RAW})
     missed = {"token_savings": 79 / RAW, "demand": -500 / RAW, "key_info": bonus * 500 / RAW}
     assert seen[3] == pytest.approx(missed)  # 210 read: 21
     # bills 1000 + 120 + 21 + 21 = 1162
-    end = {"token_savings": 79 / RAW, "task": -1.0, "outcome": 1 - (1162 + 500) / RAW}
+    end = {"token_savings": 79 / RAW, "task": -1.0, "outcome": 1 - (1162 + 500) / RAW, "key_info": 2}
     assert seen[4] == pytest.approx(end)
 
 
@@ -136,9 +137,22 @@ def test_a_fold_that_may_be_missed():
     """A good agent notices a stub with 0.95."""
     fold = played(paper_engine(paper_task(), "good"), None, FOLD)[1]
     expected = {
-        "action_cost": -0.025, "key_info": -0.05 * 1.25 * 500 / RAW, "reload": -0.95 * 1000 / RAW,
+        "action_cost": -0.025, "key_info": -0.05 * (1.25 * 500 / RAW + 2),
+        "reload": -0.95 * 1000 / RAW,
     }  # fmt: skip
     assert fold == pytest.approx(expected)
+
+
+def test_the_rent_of_what_is_shown_comes_with_the_edit():
+    """What the next request and the two after it cost less; the bills then take it back."""
+    engine, rents = paper_engine(paper_task()), []
+    for action in (0, engine.codec.encode(*FOLD), 0, 0):
+        engine.step([action], [0])
+        rents.append(engine.terms[0, TERMS.index("rent")] * RAW)
+    # Next: 120 as above instead of 100; then twice 21 instead of 100.
+    assert rents[:2] == pytest.approx([0, -20 + 2 * 79])
+    # Request 1 is billed: -20 goes. In request 2 the original comes back beside its stub.
+    assert rents[2:] == pytest.approx([20, -2 * 79 - 1])
 
 
 def test_a_summary_that_keeps_the_fact():
@@ -158,7 +172,7 @@ def test_a_summary_that_omits_the_fact():
     """Nothing is missed yet, so it counts as kept; but less than all key facts are readable."""
     seen = played(paper_engine(paper_task(), "good", says="nothing"), None, SUMMARIZE, None)
     expected = {
-        "action_cost": -1.1 / 4, "key_info": -0.3 * 1.25 * 500 / RAW, "summary_kept": 1.0,
+        "action_cost": -1.1 / 4, "key_info": -0.3 * (1.25 * 500 / RAW + 2), "summary_kept": 1.0,
         "reload": -0.7 * 1000 / RAW,
     }  # fmt: skip
     assert seen[1] == pytest.approx(expected)

@@ -47,12 +47,12 @@ class TinyEnvironment:
     tasks: tuple[Task, ...]
     simulator: SimulatorConfig
 
-    def make(self, num_envs: int) -> ContextEditVectorEnv:
+    def make(self, num_envs: int, *, hindsight: bool = False) -> ContextEditVectorEnv:
         """Returns copies in which the caller chooses the tasks; returns of episodes are J + 1."""
         return ContextEditVectorEnv(
             num_envs, FixedSource(*self.tasks), simulator=self.simulator,
             context_slots=CONTEXT_SLOTS, archive_slots=ARCHIVE_SLOTS,
-            autoreset_mode=AutoresetMode.DISABLED, copy=False,
+            autoreset_mode=AutoresetMode.DISABLED, hindsight=hindsight, copy=False,
         )  # fmt: skip
 
 
@@ -98,17 +98,16 @@ def delayed_miss() -> TinyEnvironment:
     for k, needed in enumerate((0, 3, 1, 2, 3, 0, 2, 1)):
         stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
         for n in range(DELAYED_REQUESTS):
-            lines = 300 + 40 * ((n + k) % 3)
-            made = result(n, lines)
+            made = result(n, 600 + 80 * ((n + k) % 3))
             if n == needed:
-                place, made = len(stream), _document(n, lines, f"VALUE-{k}", *_ON_TOPIC)
+                place, made = len(stream), _document(n, 120, f"VALUE-{k}", *_ON_TOPIC)
             stream += [(n, segment) for segment in made]
         facts = [KeyFact(f"VALUE-{k}", "code", (place,))]
         demand = Demand(needed + 10, (0,), "turbine pressure")
         tasks.append(
             _task(f"delayed/{k}", stream, DELAYED_REQUESTS, facts, [demand], PREFIX_TOKENS)
         )
-    simulator = SimulatorConfig(budget_fraction=None, notice="poor", max_edits=2)
+    simulator = SimulatorConfig(budget_fraction=None, max_edits=2, reload_output_tokens=6000)
     return TinyEnvironment("delayed_miss", tuple(tasks), simulator)
 
 

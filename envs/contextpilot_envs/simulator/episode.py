@@ -108,7 +108,7 @@ class Episode:
         self.prepared, self.noise_seed = prepared, noise_seed
         self.context = Context(
             prepared.entries, prepared.members, prepared.budget,
-            prefix_tokens=prepared.prefix_tokens, columns=columns,
+            prefix_tokens=prepared.prefix_tokens, columns=columns, constants=prepared.constants,
         )  # fmt: skip
         base = prepared.services
         self.services = Services(
@@ -309,8 +309,8 @@ class Episode:
 
     def _remover(self, index: int) -> tuple[str, int]:
         """Returns which edit hid a segment last, and before which request; "none": no edit did."""
-        for record in reversed(list(self.log)):
-            if record.op in _NATIVE_REMOVERS and self.log.is_live(record):
+        for record in reversed(self.log.live_since(-1)):
+            if record.op in _NATIVE_REMOVERS:
                 for change in record.changes:
                     if change.index == index and change.form[1] != Form.FULL:
                         return record.op.name.lower(), record.request
@@ -351,11 +351,9 @@ class Episode:
     def edits_by_op(self) -> dict[str, int]:
         """Returns how many edits changed something, by operation; forced reloads excluded."""
         counts = Counter(
-            record.op.name.lower()
-            for record in self.log
-            if self.log.is_live(record) and not record.reason.startswith("forced")
+            [r.op for r in self.log.live_since(-1) if not r.reason.startswith("forced")]
         )
-        return dict(sorted(counts.items()))
+        return dict(sorted((op.name.lower(), count) for op, count in counts.items()))
 
     # ---- snapshots ---------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from contextpilot.archives import MemoryArchive
 from contextpilot.core.budget import UNLIMITED, TokenBudget
+from contextpilot.core.context import constant_columns
 from contextpilot.core.invariants import OUTLINE_MIN_TOKENS, SUMMARY_MIN_TOKENS
 from contextpilot.core.segment import Form, Kind, Role
 from contextpilot.edits.codec import summary_limit
@@ -70,6 +71,11 @@ class PreparedTask:
         self.budget = self._budget()
         self.cold = frozenset(task.cold_requests)
         self.memo: dict[str, Any] = {}
+
+    @cached_property
+    def constants(self) -> dict[str, memoryview]:
+        """Constant columns of its contexts."""
+        return constant_columns(self.entries, self.members)
 
     @cached_property
     def statics(self) -> Statics:
