@@ -78,5 +78,8 @@ class EditLog:
     def __iter__(self) -> Iterator[EditRecord]:
         return iter(self._records)
 
+    def __reversed__(self) -> Iterator[EditRecord]:
+        return reversed(self._records)
+
     def __getitem__(self, record_id: int) -> EditRecord:
         return self._records[record_id]

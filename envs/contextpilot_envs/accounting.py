@@ -13,6 +13,7 @@ from contextpilot_envs.simulator.episode import Episode, RequestResult
 
 _FULL = int(Form.FULL)
 _RELOAD, _SUMMARIZE = Op.RELOAD, Op.SUMMARIZE
+_HIDING = (Op.SUMMARIZE, Op.FOLD, Op.DROP)
 _APPLIED = Outcome.APPLIED
 
 
@@ -107,13 +108,13 @@ def is_thrash(episode: Episode, reload: EditRecord) -> bool:
     }
     if all(edited[index] < since for index in reloaded):
         return False  # no edit has hidden them lately
-    for number in range(reload.id - 1, -1, -1):
-        record = log[number]
+    for record in reversed(log):
         if record.request < since:
             return False
-        for index, before, after, *_ in record.rows:
-            if index in reloaded and before == _FULL != after and log.is_live(record):
-                return True
+        if record.id < reload.id and record.op in _HIDING:
+            for row in record.rows:
+                if row[0] in reloaded and row[1] == _FULL != row[2] and log.is_live(record):
+                    return True
     return False
 
 

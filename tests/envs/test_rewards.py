@@ -129,7 +129,8 @@ def test_a_fold_whose_fact_is_missed_for_certain(kind, bonus):
     missed = {"token_savings": 79 / RAW, "demand": -500 / RAW, "key_info": bonus * 500 / RAW}
     assert seen[3] == pytest.approx(missed)  # 210 read: 21
     # bills 1000 + 120 + 21 + 21 = 1162
-    end = {"token_savings": 79 / RAW, "task": -1.0, "outcome": 1 - (1162 + 500) / RAW, "key_info": 2}
+    outcome = 1 - (1162 + 500) / RAW
+    end = {"token_savings": 79 / RAW, "task": -1.0, "outcome": outcome, "key_info": 2}
     assert seen[4] == pytest.approx(end)
 
 

@@ -140,8 +140,10 @@ class Relaxation:
     will demand leaves as soon as it was read, and a reload costs the writing of its tokens.
     """
 
-    def __init__(self, prepared: PreparedTask) -> None:
+    def __init__(self, prepared: PreparedTask, *, reloads: bool = True) -> None:
         task, prices = prepared.task, prepared.config.price_table
+        # Without reloads of its own, a policy gets nothing back but what the agent asks for.
+        self.fetch = 0.0 if reloads else prices.output * prepared.config.reload_output_tokens
         self.prepared, self.entries = prepared, prepared.entries
         cached = prepared.prefix_tokens >= prices.minimum_prefix_tokens
         self.read = prices.cached_read
@@ -179,12 +181,11 @@ class Relaxation:
         total += unmet
         shown = list(context.visible())
         pairs = [self._costs(context, i, needs.get(i, []), left) for i in shown]
-        sizes = [context.columns.size[i] for i in shown]
-        # Before the first break nothing leaves any more; behind it everything may.
-        least = behind = sum(size * stays for size, (stays, _) in zip(sizes, pairs, strict=True))
-        for size, (stays, leaves) in zip(reversed(sizes), reversed(pairs), strict=True):
-            behind += size * (leaves - stays)
-            least = min(least, behind)
+        # In front of the first break nothing leaves any more; behind it everything may.
+        least = cost = sum(stays for stays, _ in pairs)
+        for stays, leaves in reversed(pairs):
+            cost += leaves - stays
+            least = min(least, cost)
         return (total + least) / self.prepared.raw.total
 
     def _needs(self, context: Context) -> tuple[dict[int, list[int]], float]:
@@ -193,8 +194,10 @@ class Relaxation:
         unmet, form = 0.0, context.columns.form
         for segment, requests in self.demanded.items():
             coming = [request for request in requests if request >= context.request]
+            full = self.entries[segment].full_tokens
+            if coming and not context.has_arrived(segment):
+                unmet += self._kept([self.prepared.task.arrivals[segment], *coming], full)
             if not coming or not context.has_arrived(segment):
-                unmet += self._cost_of_gaps(coming) * self.entries[segment].full_tokens
                 continue
             copies = range(context.native, len(context.entries))
             holders = [j for j in copies if form[j] == _FULL and origin(context, j) == segment]
@@ -205,35 +208,40 @@ class Relaxation:
                 price = self.prepared.config.miss_price_requests * sum(
                     self.prepared.raw.requests[request] for request in coming
                 )
-                back = (self.write + self._cost_of_gaps(coming)) * self.entries[segment].full_tokens
-                unmet += min(price, back)
+                unmet += min(price, self.write * full + self.fetch + self._kept(coming, full))
         return needs, unmet
 
-    def _cost_of_gaps(self, requests: Sequence[int]) -> float:
-        """Returns what a token costs from the first of some requests to the last, at least."""
-        return sum(min(self.read * (b - a), self.write) for a, b in pairwise(requests))
+    def _kept(self, requests: Sequence[int], tokens: int) -> float:
+        """Returns what tokens cost that are shown at each of some requests, the first not counted.
+
+        Between two of them they stay, or leave and come back, whichever is cheaper.
+        """
+        back = self.write * tokens + self.fetch
+        return sum(min(self.read * tokens * (b - a), back) for a, b in pairwise(requests))
 
     def _costs(
         self, context: Context, i: int, requests: Sequence[int], left: int
     ) -> tuple[float, float]:
-        """Returns what a visible token costs in front of the first break to come, and behind it."""
+        """Returns what a visible segment costs in front of the first break to come, and behind."""
         c, now = context.columns, context.request
+        tokens = c.size[i]
         new = c.rank[i] >= min(context.break_at, context.sent_length)
         unread = not c.sent[i] and (not context.overflows or c.kind[i] == Kind.RESULT)
-        rate = self.write if new else self.read
-        stays = rate + self.read * (left - 1)
-        lost = 0.0 if new else self.write - self.read
+        stays = tokens * ((self.write if new else self.read) + self.read * (left - 1))
+        lost = 0.0 if new else tokens * (self.write - self.read)
         if i < context.native and self.entries[i].segment.pinned:
             return stays, stays + lost
         if not requests:
-            return stays, self.write if unread else 0.0
-        gaps = [requests[0] - now + 1, *(b - a for a, b in pairwise(requests))]
+            return stays, self.write * tokens * unread
+        if unread:
+            return stays, self.write * tokens + self._kept([now, *requests], tokens)
         if new:
-            first = self.write + unread * min(self.read * (gaps[0] - 1), self.write)
-            return stays, first + self._cost_of_gaps(requests)
-        kept = [min(self.read * gap, self.write) for gap in gaps]
-        last = requests[-1] == self.prepared.task.requests - 1  # else the break may come later
-        return stays, sum(kept) + (min(self.write - cost for cost in kept) if last else 0.0)
+            return stays, self.write * tokens + self._kept(requests, tokens)
+        times = [now - 1, *requests]
+        gaps = [self._kept(gap, tokens) for gap in pairwise(times)]
+        # The break falls into one of the gaps, or behind the last demand where requests follow.
+        last = requests[-1] == self.prepared.task.requests - 1
+        return stays, sum(gaps) + last * max(0.0, min(self.write * tokens - gap for gap in gaps))
 
 
 def origin(context: Context, i: int) -> int:

@@ -41,11 +41,13 @@ class TinyEnvironment:
         name: of the environment.
         tasks: what is played.
         simulator: window, prices, notice.
+        optima: the highest return (J + 1) of each task, whatever the agent notices.
     """
 
     name: str
     tasks: tuple[Task, ...]
     simulator: SimulatorConfig
+    optima: tuple[float, ...]
 
     def make(self, num_envs: int, *, hindsight: bool = False) -> ContextEditVectorEnv:
         """Returns copies in which the caller chooses the tasks; returns of episodes are J + 1."""
@@ -71,6 +73,11 @@ def _text(number: int, lines: int, insertions: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
+def _whole(stream: Sequence[tuple[int, Segment]], index: int) -> KeyFact:
+    """The fact that a segment states from its first word to its last: no summary keeps it."""
+    return KeyFact(stream[index][1].text, "whole", (index,))
+
+
 def _task(
     task_id: str, stream: Sequence[tuple[int, Segment]], requests: int, facts: Sequence[KeyFact],
     demands: Sequence[Demand], prefix_tokens: int,
@@ -85,6 +92,10 @@ def _task(
 # ---- a delayed miss ------------------------------------------------------------------------------
 
 DELAYED_REQUESTS = 14
+_DELAYED_OPTIMA = (
+    0.310873833, 0.315600329, 0.315347547, 0.311226321, 0.315600329, 0.308826151, 0.311226321,
+    0.309248720,
+)  # fmt: skip
 _ON_TOPIC = ("turbine pressure report",) * 8
 
 
@@ -100,20 +111,21 @@ def delayed_miss() -> TinyEnvironment:
         for n in range(DELAYED_REQUESTS):
             made = result(n, 600 + 80 * ((n + k) % 3))
             if n == needed:
-                place, made = len(stream), _document(n, 120, f"VALUE-{k}", *_ON_TOPIC)
+                place, made = len(stream), _document(n, 120, *_ON_TOPIC)
             stream += [(n, segment) for segment in made]
-        facts = [KeyFact(f"VALUE-{k}", "code", (place,))]
+        facts = [_whole(stream, place)]
         demand = Demand(needed + 10, (0,), "turbine pressure")
         tasks.append(
             _task(f"delayed/{k}", stream, DELAYED_REQUESTS, facts, [demand], PREFIX_TOKENS)
         )
     simulator = SimulatorConfig(budget_fraction=None, max_edits=2, reload_output_tokens=6000)
-    return TinyEnvironment("delayed_miss", tuple(tasks), simulator)
+    return TinyEnvironment("delayed_miss", tuple(tasks), simulator, _DELAYED_OPTIMA)
 
 
 # ---- marking and flushing ------------------------------------------------------------------------
 
 BURST_REQUESTS, BURST = 20, 6
+_MARKING_OPTIMA = (0.400145999, 0.404823661, 0.402621520, 0.408150780, 0.405034569, 0.410032527)
 
 
 def marking() -> TinyEnvironment:
@@ -123,27 +135,28 @@ def marking() -> TinyEnvironment:
     anew for 1.25 a token. Marking costs nothing, and is how two edits a request reach five results.
     """
     tasks = []
-    for k in range(8):
+    for k in range(6):
         stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
         needed = BURST - 1 - k % 2
         for n in range(BURST):
-            lines, made = 300 + 30 * ((n + k) % 3), result(n, 300 + 30 * ((n + k) % 3))
+            made = result(n, 600 + 60 * ((n + k) % 3))
             if n == needed:
-                place, made = len(stream), _document(n, lines, f"VALUE-{k}", *_ON_TOPIC)
+                place, made = len(stream), _document(n, 600, *_ON_TOPIC)
             stream += [(0, segment) for segment in made]
-        facts = [KeyFact(f"VALUE-{k}", "code", (place,))]
+        facts = [_whole(stream, place)]
         demands = [
             Demand(request, (0,), "turbine pressure")
             for request in range(1, BURST_REQUESTS)
         ]
         tasks.append(_task(f"marking/{k}", stream, BURST_REQUESTS, facts, demands, PREFIX_TOKENS))
     simulator = SimulatorConfig(budget_fraction=None, notice="poor", max_edits=2)
-    return TinyEnvironment("marking", tuple(tasks), simulator)
+    return TinyEnvironment("marking", tuple(tasks), simulator, _MARKING_OPTIMA)
 
 
 # ---- a reload that is required -------------------------------------------------------------------
 
 RELOAD_REQUESTS = 10
+_RELOAD_OPTIMA = (0.794596374,) * 8
 _ASKED = (5, 9)
 _WANTED = ((1, 4), (0, 6), (2, 3), (1, 6), (2, 4), (0, 3), (2, 6), (1, 3))
 
@@ -165,16 +178,16 @@ def reload_required() -> TinyEnvironment:
                 stream.append((n, user_segment(f"u{n}", text)))
             else:
                 places[n] = len(stream) + 1
-                said = (f"valve-{k}-{n} reads VALUE-{k}-{n}",)
-                stream += [(n, segment) for segment in result(n, 400, *said)]
+                stream += [(n, s) for s in result(n, 400, f"Readings of valve-{k}-{n}:")]
         for n, request in zip(wanted, _ASKED, strict=True):
             demands.append(Demand(request, (len(facts),), f"valve-{k}-{n}"))
-            facts.append(KeyFact(f"VALUE-{k}-{n}", "code", (places[n],)))
+            facts.append(_whole(stream, places[n]))
         tasks.append(_task(f"reload/{k}", stream, RELOAD_REQUESTS, facts, demands, 0))
     simulator = SimulatorConfig(
-        max_context_tokens=4300, notice="poor", prices="uncached", max_edits=2
+        max_context_tokens=4300, notice="poor", prices="uncached", max_edits=2,
+        reload_output_tokens=1200,
     )
-    return TinyEnvironment("reload_required", tuple(tasks), simulator)
+    return TinyEnvironment("reload_required", tuple(tasks), simulator, _RELOAD_OPTIMA)
 
 
 ENVIRONMENTS: tuple[Callable[[], TinyEnvironment], ...] = (delayed_miss, marking, reload_required)
