@@ -14,6 +14,7 @@ def request_gae(
     final_value: float,
     ends_request: NDArray[np.bool_],
     lambda_: float,
+    within: float = 1.0,
 ) -> Floats:
     """Returns generalised advantage estimates of one episode, (L,). Discount 1.
 
@@ -21,9 +22,11 @@ def request_gae(
     generalized advantage estimation", equation 16), with a lambda that depends on the step:
 
         A_t = r_t + V_{t+1} - V_t + lambda_t A_{t+1},   lambda_t = lambda where step t sends its
-                                                        request, 1 within a request
+                                                        request, `within` within one
 
-    so that edits of one request are not discounted against each other for the order they came in.
+    With `within` 1 edits of one request are not discounted against each other for the order they
+    came in. Where the reward pays each edit at once what it is expected to bring (the potential
+    terms), that only adds the noise of the request's other edits, and a small number learns faster.
 
     Args:
         rewards: (L,).
@@ -31,11 +34,12 @@ def request_gae(
         final_value: V_L: 0 where the task ended, an estimate where a time limit cut it off.
         ends_request: (L,), True for the last step of each request.
         lambda_: across requests.
+        within: within a request.
     """
     advantages = np.zeros(len(rewards))
     following = np.append(values[1:], final_value)
     deltas = (rewards + following - values).tolist()
-    weights = np.where(ends_request, lambda_, 1.0).tolist()
+    weights = np.where(ends_request, lambda_, within).tolist()
     advantage = 0.0
     for t in range(len(deltas) - 1, -1, -1):
         advantage = deltas[t] + weights[t] * advantage

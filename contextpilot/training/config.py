@@ -136,12 +136,23 @@ class CreditConfig:
     """"terminal", "step" or "hindsight"."""
 
     gae_lambda: float = 0.95
-    """Lambda across requests (PPO with `step`); within a request it is 1."""
+    """Lambda of `step` across requests."""
+
+    within_lambda: float = 1.0
+    """Lambda of `step` within a request. Below 1 an edit is paid less for the other edits of its
+    request; but where the future costs something, idle edits then seem to put it off."""
+
+    worth_limit: float | None = 0.3
+    """What an edit of `hindsight` counts for at most, either way, as a share of the raw bill; null:
+    no limit. One that tipped the scale between a refused request and none is worth several raw
+    bills, and would drown all others."""
 
     def __post_init__(self) -> None:
         """Refuses unknown estimators."""
         known("credit.name", self.name, CREDITS)
-        share(self, "credit.gae_lambda")
+        share(self, "credit.gae_lambda", "credit.within_lambda")
+        if self.worth_limit is not None:
+            positive(self, "credit.worth_limit")
 
 
 @dataclass

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contextpilot.errors import ConfigurationError
-from contextpilot.training.advantages import leave_one_out, request_gae, returns_to_go
+from contextpilot.training.advantages import leave_one_out, request_gae
+from contextpilot.training.config import CreditConfig
 from contextpilot.training.rollout import Trajectories
 
 Floats = NDArray[np.float64]
@@ -26,52 +27,40 @@ Floats = NDArray[np.float64]
 # ---- PPO: (advantages, value targets), both (N,) -------------------------------------------------
 
 
-def step_with_values(played: Trajectories, gae_lambda: float) -> tuple[Floats, Floats]:
+def step_with_values(played: Trajectories, credit: CreditConfig) -> tuple[Floats, Floats]:
     """Generalised advantage estimation by request; targets are TD(lambda) returns."""
-    values, ends = played.values.astype(np.float64), played.ends_request
-    advantages = np.concatenate(
-        [
-            request_gae(played.rewards[s], values[s], float(final), ends[s], gae_lambda)
-            for s, final in zip(played.spans(), played.final_values, strict=True)
-        ]
-    )
+    values = played.values.astype(np.float64)
+    advantages = _estimated(played, values, credit)
     return advantages, advantages + values
 
 
-def terminal_with_values(played: Trajectories, _gae_lambda: float) -> tuple[Floats, Floats]:
+def terminal_with_values(played: Trajectories, _credit: CreditConfig) -> tuple[Floats, Floats]:
     """The whole return to every step, minus the value of the state, which learns the same."""
     targets = np.repeat(played.returns, np.diff(played.starts))
     return targets - played.values, targets
 
 
-def hindsight_with_values(played: Trajectories, _gae_lambda: float) -> tuple[Floats, Floats]:
+def hindsight_with_values(played: Trajectories, credit: CreditConfig) -> tuple[Floats, Floats]:
     """`J(z) - J(z without this edit) - V(s)`; the value learns what edits in a state bring."""
-    targets = _hindsight(played)
+    targets = _hindsight(played, credit)
     return targets - played.values, targets
 
 
 # ---- GRPO: advantages (N,) -----------------------------------------------------------------------
 
 
-def step_in_group(played: Trajectories) -> Floats:
-    """Return to go minus the others' mean return to go at the same request.
+def step_in_group(played: Trajectories, credit: CreditConfig) -> Floats:
+    """Return to go minus what the group's other members got from the same request on.
 
-    The stream aligns a group: request t brings the same to each member. What has ended counts 0.
-    Rewards that were paid earlier in the same request are not a later step's doing, so they are
-    taken off; the first steps of a request sum to 0 over the group.
+    The stream aligns a group: a request brings the same to each member, and what has ended counts
+    0. A member's number at a request is the mean over its steps there, so that the means sum to 0
+    over the group. Lambdas below 1 weigh what is far off less, as in PPO; the potential terms of
+    the reward then stand for it.
     """
-    advantages = np.zeros(len(played))
-    for members in groups(played):
-        table, firsts = _by_request(played, members, _to_go(played))
-        relative = leave_one_out(table)
-        for k, span in enumerate(members):
-            earlier = np.cumsum(played.rewards[span]) - played.rewards[span]
-            within = earlier - earlier[firsts[k]]
-            advantages[span] = relative[k, played.requests[span]] - within
-    return advantages
+    return _against_others(played, _estimated(played, np.zeros(len(played)), credit))
 
 
-def terminal_in_group(played: Trajectories) -> Floats:
+def terminal_in_group(played: Trajectories, _credit: CreditConfig) -> Floats:
     """The whole return to every step, minus the others' mean return."""
     advantages, returns = np.zeros(len(played)), played.returns
     of_span = {span.start: k for k, span in enumerate(played.spans())}
@@ -82,23 +71,12 @@ def terminal_in_group(played: Trajectories) -> Floats:
     return advantages
 
 
-def hindsight_in_group(played: Trajectories) -> Floats:
-    """What the edit brought, minus what an edit step of the others brought at that request.
-
-    Per request the members' means sum to 0 over the group.
-    """
-    advantages, worth = np.zeros(len(played)), _hindsight(played)
-    for members in groups(played):
-        sums, _ = _by_request(played, members, worth, total=True)
-        counts, _ = _by_request(played, members, np.ones(len(played)), total=True)
-        means = sums / np.maximum(counts, 1.0)
-        baseline = means - leave_one_out(means)
-        for k, span in enumerate(members):
-            advantages[span] = worth[span] - baseline[k, played.requests[span]]
-    return advantages
+def hindsight_in_group(played: Trajectories, credit: CreditConfig) -> Floats:
+    """What the edit brought, minus what a step of the others brought at that request."""
+    return _against_others(played, _hindsight(played, credit))
 
 
-VALUE_CREDITS: Mapping[str, Callable[[Trajectories, float], tuple[Floats, Floats]]] = (
+VALUE_CREDITS: Mapping[str, Callable[[Trajectories, CreditConfig], tuple[Floats, Floats]]] = (
     MappingProxyType(
         {
             "terminal": terminal_with_values,
@@ -107,7 +85,7 @@ VALUE_CREDITS: Mapping[str, Callable[[Trajectories, float], tuple[Floats, Floats
         }
     )
 )
-GROUP_CREDITS: Mapping[str, Callable[[Trajectories], Floats]] = MappingProxyType(
+GROUP_CREDITS: Mapping[str, Callable[[Trajectories, CreditConfig], Floats]] = MappingProxyType(
     {"terminal": terminal_in_group, "step": step_in_group, "hindsight": hindsight_in_group}
 )
 
@@ -136,40 +114,46 @@ def deviation_scaled(played: Trajectories, advantages: Floats) -> Floats:
     return scaled
 
 
-def _to_go(played: Trajectories) -> Floats:
+def _estimated(played: Trajectories, values: Floats, credit: CreditConfig) -> Floats:
+    """Returns advantage estimates against these values, (N,)."""
+    ends = played.ends_request
     return np.concatenate(
         [
-            returns_to_go(played.rewards[s], float(final))
+            request_gae(
+                played.rewards[s], values[s], float(final), ends[s], credit.gae_lambda,
+                credit.within_lambda,
+            )
             for s, final in zip(played.spans(), played.final_values, strict=True)
         ]
-    )
+    )  # fmt: skip
 
 
-def _by_request(
-    played: Trajectories, members: list[slice], numbers: Floats, *, total: bool = False
-) -> tuple[Floats, list[NDArray[np.int64]]]:
-    """Returns a table (G, R) of a number per member and request, 0 where a member has ended.
+def _against_others(played: Trajectories, numbers: Floats) -> Floats:
+    """Returns each step's number minus the mean of the other members' at the same request."""
+    advantages = np.zeros(len(played))
+    for members in groups(played):
+        means = _by_request(played, members, numbers)
+        baseline = means - leave_one_out(means)
+        for k, span in enumerate(members):
+            advantages[span] = numbers[span] - baseline[k, played.requests[span]]
+    return advantages
 
-    The number at a request's first step, or with `total` the sum over its steps; and per member
-    for each step the position of its request's first one.
-    """
+
+def _by_request(played: Trajectories, members: list[slice], numbers: Floats) -> Floats:
+    """Returns the mean number per member and request, (G, R); 0 where a member has ended."""
     horizon = 1 + max(int(played.requests[s].max()) for s in members)
-    table, firsts = np.zeros((len(members), horizon)), []
+    sums, counts = np.zeros((2, len(members), horizon))
     for k, span in enumerate(members):
-        requests = played.requests[span]
-        _, first, inverse = np.unique(requests, return_index=True, return_inverse=True)
-        if total:
-            np.add.at(table[k], requests, numbers[span])
-        else:
-            table[k, requests[first]] = numbers[span][first]
-        firsts.append(first[inverse])
-    return table, firsts
+        np.add.at(sums[k], played.requests[span], numbers[span])
+        np.add.at(counts[k], played.requests[span], 1.0)
+    return np.asarray(sums / np.maximum(counts, 1.0))
 
 
-def _hindsight(played: Trajectories) -> Floats:
+def _hindsight(played: Trajectories, credit: CreditConfig) -> Floats:
     if played.hindsight is None:
         raise ConfigurationError(
             "credit `hindsight` needs an environment that re-bills episodes. Received one that "
             "does not. Make it with hindsight=True."
         )
-    return played.hindsight
+    limit = np.inf if credit.worth_limit is None else credit.worth_limit
+    return np.clip(played.hindsight, -limit, limit)

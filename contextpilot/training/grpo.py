@@ -69,7 +69,7 @@ def grpo(
         environment_steps += len(played)
 
         # 2. Pay: what each step got beyond what the others of its group got there.
-        advantages = GROUP_CREDITS[config.credit.name](played)
+        advantages = GROUP_CREDITS[config.credit.name](played, config.credit)
         if algorithm.scale == "std":
             advantages = deviation_scaled(played, advantages)
 

@@ -70,8 +70,7 @@ def ppo(
         environment_steps += len(played)
 
         # 2. Pay: what each step gets, and what the value function should have said.
-        credit = VALUE_CREDITS[config.credit.name]
-        advantages, targets = credit(played, config.credit.gae_lambda)
+        advantages, targets = VALUE_CREDITS[config.credit.name](played, config.credit)
 
         # 3. Update.
         rate = learning_rate(algorithm, iteration)
