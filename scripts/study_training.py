@@ -94,7 +94,7 @@ def ran(job: Job, config: StudyConfig) -> Run:
         settings = [f"resume={folders[-1]}"]
     else:
         settings = [
-            f"experiment={config.experiment}", f"algorithm={job.algorithm}", f"seed={job.seed}",
+            f"experiment={config.recipe}", f"algorithm={job.algorithm}", f"seed={job.seed}",
             f"output={job.folder}", "comparison.tasks=0", "logger.progress=false",
             *config.overrides,
         ]  # fmt: skip
@@ -125,7 +125,7 @@ def settings_of(
         if each.checkpoint("warm").exists():
             name = f"warm {job.name}"
             chosen[name] = PointerSpec(each.checkpoint("warm"), name, guarded=True)
-        for op in Op if config.masked else ():
+        for op in Op if config.masked and notice == config.notice[0] else ():
             if op != Op.KEEP:
                 name = f"{job.name} without {op.name.lower()}"
                 chosen[name] = PointerSpec(trained(each), name, guarded=True, masked=op)

@@ -10,6 +10,7 @@ import pytest
 
 from contextpilot.core.edit import Op
 from contextpilot.evaluation.config import POLICIES, EvaluateConfig
+from contextpilot.training.config import TrainConfig
 from contextpilot_envs.tasks.catalog import LABELLED
 from contextpilot_envs.tasks.replay_source import NAMES as REPLAYS
 from contextpilot_envs.tasks.synthetic import FAMILIES
@@ -64,12 +65,23 @@ def test_make_targets_exist() -> None:
     assert named <= targets
 
 
-def test_settings_of_the_evaluation_exist() -> None:
+def test_settings_and_groups_exist() -> None:
     named = set(re.findall(r"['\s`](\w+)=\S", "".join(code for _, code in blocks("bash"))))
     named |= set(re.findall(r"`(\w+)=\w+`", README))
     named |= set(re.findall(r"(\w+)=", " ".join(re.findall(r"ARGS='(.*?)'", README))))
-    assert named >= {"sources", "data", "horizons"}
-    assert named <= {field.name for field in fields(EvaluateConfig)}
+    assert named >= {"sources", "data", "algorithm", "resume", "seed"}
+    known = {field.name for schema in (EvaluateConfig, TrainConfig) for field in fields(schema)}
+    known |= {folder.name for folder in (ROOT / "configs").iterdir() if folder.is_dir()}
+    assert named <= known
+
+
+def test_the_table_of_groups_names_every_choice() -> None:
+    rows = re.findall(r"^\| (`env`.*|`(?:\w+)`.*) \|$", README.split("## Training")[1], re.MULTILINE)
+    table = "\n".join(rows)
+    for file in (ROOT / "configs").glob("*/*.yaml"):
+        if file.stem not in ("none", *FAMILIES):
+            assert f"`{file.parent.name}`" in table
+            assert f"`{file.stem}`" in table, file
 
 
 def test_files_that_are_named_exist() -> None:

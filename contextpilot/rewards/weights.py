@@ -67,7 +67,7 @@ class RewardWeights:
         return np.array(astuple(self), dtype=np.float64)
 
 
-_BALANCED = RewardWeights(action_cost=0.05, key_info=1.0, reload=1.0, rent=1.0)
+_BALANCED = RewardWeights(action_cost=0.5, key_info=1.0, reload=1.0, rent=1.0)
 _NOTHING = RewardWeights(token_savings=0.0, demand=0.0, budget=0.0, invalid=0.0, task=0.0)
 
 PRESETS: Mapping[str, RewardWeights] = MappingProxyType(

@@ -173,7 +173,7 @@ class PPOConfig:
 
     clip: float = 0.2
     value_coefficient: float = 0.5
-    value_warmup: int = 0
+    value_warmup: int = 2
     """Iterations at the start that train the value head alone (after a warm start)."""
 
     entropy_coefficient: float = 0.003

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contextpilot.errors import ConfigurationError
+from contextpilot.rewards.terms import TERMS
 from contextpilot.training.advantages import leave_one_out, request_gae
 from contextpilot.training.config import CreditConfig
 from contextpilot.training.rollout import Trajectories
@@ -28,10 +29,14 @@ Floats = NDArray[np.float64]
 
 
 def step_with_values(played: Trajectories, credit: CreditConfig) -> tuple[Floats, Floats]:
-    """Generalised advantage estimation by request; targets are TD(lambda) returns."""
+    """Generalised advantage estimation by request; targets are TD(lambda) returns.
+
+    The targets never use a lambda within a request: a value that learnt of a request's price only
+    edit by edit would flatter states many edits ahead of it, and the policy would never send.
+    """
     values = played.values.astype(np.float64)
-    advantages = _estimated(played, values, credit)
-    return advantages, advantages + values
+    targets = values + _estimated(played, values, credit.gae_lambda, 1.0)
+    return _estimated(played, values, credit.gae_lambda, credit.within_lambda), targets
 
 
 def terminal_with_values(played: Trajectories, _credit: CreditConfig) -> tuple[Floats, Floats]:
@@ -57,7 +62,9 @@ def step_in_group(played: Trajectories, credit: CreditConfig) -> Floats:
     over the group. Lambdas below 1 weigh what is far off less, as in PPO; the potential terms of
     the reward then stand for it.
     """
-    return _against_others(played, _estimated(played, np.zeros(len(played)), credit))
+    return _against_others(
+        played, _estimated(played, np.zeros(len(played)), credit.gae_lambda, credit.within_lambda)
+    )
 
 
 def terminal_in_group(played: Trajectories, _credit: CreditConfig) -> Floats:
@@ -114,14 +121,13 @@ def deviation_scaled(played: Trajectories, advantages: Floats) -> Floats:
     return scaled
 
 
-def _estimated(played: Trajectories, values: Floats, credit: CreditConfig) -> Floats:
+def _estimated(played: Trajectories, values: Floats, across: float, within: float) -> Floats:
     """Returns advantage estimates against these values, (N,)."""
     ends = played.ends_request
     return np.concatenate(
         [
             request_gae(
-                played.rewards[s], values[s], float(final), ends[s], credit.gae_lambda,
-                credit.within_lambda,
+                played.rewards[s], values[s], float(final), ends[s], across, within
             )
             for s, final in zip(played.spans(), played.final_values, strict=True)
         ]
@@ -150,10 +156,19 @@ def _by_request(played: Trajectories, members: list[slice], numbers: Floats) -> 
 
 
 def _hindsight(played: Trajectories, credit: CreditConfig) -> Floats:
+    """Returns what each step's edit was worth; a refused request is charged to what sent it.
+
+    Without an edit to take away a keep would be worth 0 whatever it sends, and where many edits
+    make room together, none of them alone is worth anything: the policy would never edit.
+    """
     if played.hindsight is None:
         raise ConfigurationError(
             "credit `hindsight` needs an environment that re-bills episodes. Received one that "
             "does not. Make it with hindsight=True."
         )
+    worth = played.hindsight.copy()
+    if played.terms.shape[1]:  # nobody but the step that sent a refused request can answer for it
+        refused = played.terms[:, TERMS.index("budget")] < 0
+        worth[refused] += played.rewards[refused]
     limit = np.inf if credit.worth_limit is None else credit.worth_limit
-    return np.clip(played.hindsight, -limit, limit)
+    return np.clip(worth, -limit, limit)

@@ -397,8 +397,12 @@ def _of_row(metrics: Any, row: int) -> Mapping[str, Any]:
     """Returns a row's measures; vector environments give dicts of arrays, or arrays of dicts."""
     if metrics is None:
         return {}
-    if isinstance(metrics, Mapping):
-        return {name: values[row] for name, values in metrics.items() if name[0] != "_"}
+    if isinstance(metrics, Mapping):  # "_name" (B,) says which rows have the measure
+        return {
+            name: _of_row(values, row) if isinstance(values, Mapping) else values[row]
+            for name, values in metrics.items()
+            if name[0] != "_" and metrics[f"_{name}"][row]
+        }
     found: Mapping[str, Any] = metrics[row]
     return found
 

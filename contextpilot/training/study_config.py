@@ -13,8 +13,8 @@ from contextpilot.training.config_checks import at_least, known
 class StudyConfig:
     """Settings of `scripts/study_training.py`."""
 
-    experiment: str = "quickstart"
-    """What is trained; a file in configs/experiment."""
+    recipe: str = "quickstart"
+    """The experiment that is trained; a file in configs/experiment."""
 
     algorithms: list[str] = field(default_factory=lambda: ["ppo", "grpo"])
     """One arm each."""
@@ -38,7 +38,7 @@ class StudyConfig:
     """Folder of tuning grids whose fronts are played beside the policies; null: none."""
 
     masked: bool = True
-    """Whether each trained policy is also played with each edit masked."""
+    """Whether each trained policy is also played with each edit masked, under the first preset."""
 
     workers: int = 2
     """Runs, and then evaluations, at the same time; one core each."""

@@ -21,6 +21,7 @@ from tiny_tasks import (
 )
 
 from contextpilot.core.segment import Segment
+from contextpilot.rewards.weights import RewardWeights
 from contextpilot_envs.context_edit_vector import ContextEditVectorEnv
 from contextpilot_envs.simulator.config import SimulatorConfig
 from contextpilot_envs.tasks.base import Demand, KeyFact, Task
@@ -49,12 +50,12 @@ class TinyEnvironment:
     simulator: SimulatorConfig
     optima: tuple[float, ...]
 
-    def make(self, num_envs: int, *, hindsight: bool = False) -> ContextEditVectorEnv:
-        """Returns copies in which the caller chooses the tasks; returns of episodes are J + 1."""
+    def make(self, num_envs: int, reward: RewardWeights) -> ContextEditVectorEnv:
+        """Returns copies in which the caller chooses the tasks."""
         return ContextEditVectorEnv(
             num_envs, FixedSource(*self.tasks), simulator=self.simulator,
             context_slots=CONTEXT_SLOTS, archive_slots=ARCHIVE_SLOTS,
-            autoreset_mode=AutoresetMode.DISABLED, hindsight=hindsight, copy=False,
+            autoreset_mode=AutoresetMode.DISABLED, reward=reward, copy=False,
         )  # fmt: skip
 
 
@@ -91,10 +92,9 @@ def _task(
 
 # ---- a delayed miss ------------------------------------------------------------------------------
 
-DELAYED_REQUESTS = 14
+DELAYED_REQUESTS = 12
 _DELAYED_OPTIMA = (
-    0.310873833, 0.315600329, 0.315347547, 0.311226321, 0.315600329, 0.308826151, 0.311226321,
-    0.309248720,
+    0.268899188, 0.271896550, 0.276266068, 0.268899188, 0.271896550, 0.268557834,
 )  # fmt: skip
 _ON_TOPIC = ("turbine pressure report",) * 8
 
@@ -106,7 +106,7 @@ def delayed_miss() -> TinyEnvironment:
     it back would cost more than keeping it: a cached token costs 0.1 a request, a new one 1.25.
     """
     tasks = []
-    for k, needed in enumerate((0, 3, 1, 2, 3, 0, 2, 1)):
+    for k, needed in enumerate((0, 1, 1, 0, 1, 0)):
         stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
         for n in range(DELAYED_REQUESTS):
             made = result(n, 600 + 80 * ((n + k) % 3))
@@ -118,14 +118,18 @@ def delayed_miss() -> TinyEnvironment:
         tasks.append(
             _task(f"delayed/{k}", stream, DELAYED_REQUESTS, facts, [demand], PREFIX_TOKENS)
         )
-    simulator = SimulatorConfig(budget_fraction=None, max_edits=2, reload_output_tokens=6000)
+    simulator = SimulatorConfig(
+        budget_fraction=None, notice="poor", max_edits=2, reload_output_tokens=6000
+    )
     return TinyEnvironment("delayed_miss", tuple(tasks), simulator, _DELAYED_OPTIMA)
 
 
 # ---- marking and flushing ------------------------------------------------------------------------
 
-BURST_REQUESTS, BURST = 20, 6
-_MARKING_OPTIMA = (0.400145999, 0.404823661, 0.402621520, 0.408150780, 0.405034569, 0.410032527)
+BURST_REQUESTS, BURST = 12, 6
+_MARKING_OPTIMA = (
+    0.338556264, 0.345432748, 0.339932965, 0.348050008, 0.341271228, 0.348598343,
+)  # fmt: skip
 
 
 def marking() -> TinyEnvironment:
@@ -141,7 +145,7 @@ def marking() -> TinyEnvironment:
         for n in range(BURST):
             made = result(n, 600 + 60 * ((n + k) % 3))
             if n == needed:
-                place, made = len(stream), _document(n, 600, *_ON_TOPIC)
+                place, made = len(stream), _document(n, 240, *_ON_TOPIC)
             stream += [(0, segment) for segment in made]
         facts = [_whole(stream, place)]
         demands = [
@@ -149,7 +153,7 @@ def marking() -> TinyEnvironment:
             for request in range(1, BURST_REQUESTS)
         ]
         tasks.append(_task(f"marking/{k}", stream, BURST_REQUESTS, facts, demands, PREFIX_TOKENS))
-    simulator = SimulatorConfig(budget_fraction=None, notice="poor", max_edits=2)
+    simulator = SimulatorConfig(budget_fraction=None, notice="perfect", max_edits=2)
     return TinyEnvironment("marking", tuple(tasks), simulator, _MARKING_OPTIMA)
 
 

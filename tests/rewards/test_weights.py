@@ -17,7 +17,7 @@ def named(weights: RewardWeights) -> dict[str, float]:
 
 
 OBJECTIVE = {"token_savings": 1.0, "demand": 1.0, "task": 2.0, "budget": 2.0, "invalid": 0.01}
-BALANCED = OBJECTIVE | {"action_cost": 0.05, "key_info": 1.0, "reload": 1.0, "rent": 1.0}
+BALANCED = OBJECTIVE | {"action_cost": 0.5, "key_info": 1.0, "reload": 1.0, "rent": 1.0}
 
 
 def test_the_vector_is_in_the_order_of_the_terms():

@@ -44,6 +44,21 @@ class PointerOutput(NamedTuple):
     value: Tensor
 
 
+class Reading(NamedTuple):
+    """What the transformer makes of a batch of observations.
+
+    Attributes:
+        view: the observations without their unused slots.
+        summary: (B, D), the global token.
+        context_scores, archive_scores: (B, P, S') and (B, Q, M'), the pointers at used slots.
+    """
+
+    view: Trimmed
+    summary: Tensor
+    context_scores: Tensor
+    archive_scores: Tensor
+
+
 class Block(nn.Module):
     """Attention and a hidden layer, each behind a normalisation and beside a residual path."""
 
@@ -113,6 +128,20 @@ class PointerNetwork(nn.Module):
 
     def forward(self, observation: Mapping[str, Tensor]) -> PointerOutput:
         """Reads the arrays of `ObservationEncoder` named by `inputs`, each with a leading B."""
+        view, summary, context_scores, archive_scores = self.read(observation)
+        distribution = ActionDistribution(
+            self.op_head(summary),
+            context_scores,
+            archive_scores,
+            keep_legal=view.keep_legal,
+            context_legal=view.context_legal,
+            archive_legal=view.archive_legal,
+            layout=view.layout,
+        )
+        return PointerOutput(distribution, self.value_head(summary)[:, 0])
+
+    def read(self, observation: Mapping[str, Tensor]) -> Reading:
+        """Returns what the heads of operations and values, and the distribution, work with."""
         view = trim(observation)
         present = torch.cat([torch.ones_like(view.keep_legal), view.context, view.archive], 1)
         packing = pack(present)
@@ -120,21 +149,16 @@ class PointerNetwork(nn.Module):
         for block in self.blocks:
             tokens = block(tokens, packing.groups)
         tokens = self.norm(tokens)
-        summary = tokens.index_select(0, packing.first)
         packed = self.slot_head(tokens)
         scores = packed.new_zeros(present.numel(), packed.shape[1])
         scores = scores.index_copy(0, packing.token, packed).view(*present.shape, -1)
         split = 1 + view.layout.context_used
-        distribution = ActionDistribution(
-            self.op_head(summary),
+        return Reading(
+            view,
+            tokens.index_select(0, packing.first),
             scores[:, 1:split, :_CONTEXT_SCORES].transpose(1, 2),
             scores[:, split:, _CONTEXT_SCORES:].transpose(1, 2),
-            keep_legal=view.keep_legal,
-            context_legal=view.context_legal,
-            archive_legal=view.archive_legal,
-            layout=view.layout,
         )
-        return PointerOutput(distribution, self.value_head(summary)[:, 0])
 
     def _tokens(self, view: Trimmed) -> Tensor:
         """Returns (B, 1 + S' + M', D): the global token, the context's and the archive's."""
