@@ -79,7 +79,7 @@ def ppo(
         update = update_ppo(
             network, optimizer, played, advantages, targets, algorithm, anchor,
             minibatch_generator(config.seed, iteration),
-            values_only=iteration < algorithm.value_warmup,
+            values_only=anchor is not None and iteration < algorithm.value_warmup,
         )  # fmt: skip
         update_seconds = time.perf_counter() - before
 
