@@ -12,6 +12,9 @@ from contextpilot.evaluation.slices import Measure, billed_share, demand_success
 from contextpilot.evaluation.statistics import Interval
 from contextpilot.evaluation.training_study import Played, by_slice
 
+FEW_TASKS = 8
+"""A table task by task is shown for so many: recorded runs are few, and each is its own story."""
+
 EDITS = tuple(op.name.lower() for op in Op if op != Op.KEEP)
 
 
@@ -67,6 +70,7 @@ def study_document(
                 "notice": notice,
                 "policies": {name: _measured(played, (name,)) for name in baselines},
                 "arms": {arm.name: _arm(played, arm, rules) for arm in arms},
+                "by_task": _by_task(played, {name: (name,) for name in baselines}, arms),
                 "front": [
                     {"rule": name, **_means(played, (name,))}
                     for name in rules
@@ -75,6 +79,22 @@ def study_document(
             }
         )
     return document
+
+
+def _by_task(
+    played: Played, policies: Mapping[str, Sequence[str]], arms: Sequence[Arm]
+) -> dict[str, dict[str, list[float]]]:
+    """Returns per task and policy the bill as a share of raw's, and demand success."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for shown, names in (*policies.items(), *((arm.name, arm.trained) for arm in arms)):
+        rows = [row for name in names for row in played.rows[name].values()]
+        for task in dict.fromkeys(row.task_id for row in rows):
+            own = [row for row in rows if row.task_id == task]
+            found.setdefault(task, {})[shown] = [
+                round(sum(map(measure, own)) / len(own), 4)
+                for measure in (billed_share, demand_success)
+            ]
+    return found
 
 
 def _arm(played: Played, arm: Arm, rules: Sequence[str]) -> dict[str, Any]:
@@ -138,6 +158,7 @@ def study_markdown(document: Sequence[Mapping[str, Any]]) -> str:
             ),
             _gains(entry["arms"]),
             _edits(entry["arms"]),
+            _tasks(entry["by_task"]) if len(entry["by_task"]) <= FEW_TASKS else "",
         ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -174,6 +195,17 @@ def _edits(arms: Mapping[str, Mapping[str, Any]]) -> str:
                 (f"{name}: J lost when masked", *(_interval(lost[e], 1, 3) for e in EDITS))
             )
     return _table(("", *EDITS), lines)
+
+
+def _tasks(by_task: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    names = list(next(iter(by_task.values())))
+    return _table(
+        ("bill, % of raw (demands met, %)", *names),
+        [
+            (task, *(f"{100 * c[0]:.0f} ({100 * c[1]:.1f})" for c in (cells[n] for n in names)))
+            for task, cells in by_task.items()
+        ],
+    )
 
 
 def _outcome(cells: Mapping[str, Sequence[float]]) -> tuple[str, ...]:

@@ -86,7 +86,10 @@ def test_the_document_has_what_the_arms_and_the_rules_came_to():
     assert set(cells["lost_when_masked"]) == set(EDITS)
     # Trained: -0.45 on average; masked: -5.
     assert cells["lost_when_masked"]["fold"][0] == pytest.approx(5 - 0.45)
+    # On task 1 the trained cost 0.35 and 0.45 of raw.
+    assert entry["by_task"]["t1"] == {"best_rule": [0.6, 1.0], "ppo": [0.4, 1.0]}
     page = study_markdown([entry])
+    assert "| t1 | 60 (100.0) | 40 (100.0) |" in page
     assert "## tools, notice good" in page
     assert "| ppo | 0.25 [0.25, 0.25] |" in page
     assert "reorder" in page

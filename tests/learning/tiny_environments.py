@@ -118,9 +118,7 @@ def delayed_miss() -> TinyEnvironment:
         tasks.append(
             _task(f"delayed/{k}", stream, DELAYED_REQUESTS, facts, [demand], PREFIX_TOKENS)
         )
-    simulator = SimulatorConfig(
-        budget_fraction=None, notice="poor", max_edits=2, reload_output_tokens=6000
-    )
+    simulator = SimulatorConfig(budget_fraction=None, max_edits=2, reload_output_tokens=3000)
     return TinyEnvironment("delayed_miss", tuple(tasks), simulator, _DELAYED_OPTIMA)
 
 

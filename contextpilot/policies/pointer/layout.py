@@ -52,6 +52,7 @@ class ActionTables(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)  # whoever asks first: autograd refuses what inference mode made
 def action_tables(layout: Layout, device: torch.device) -> ActionTables:
     """Returns a layout's lookups, on a device; made once."""
     s, m = layout.context_slots, layout.archive_slots
