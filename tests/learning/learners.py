@@ -14,7 +14,7 @@ from contextpilot.edits.codec import ActionCodec
 from contextpilot.policies.pointer.config import PointerConfig
 from contextpilot.policies.pointer.network import PointerNetwork
 from contextpilot.rewards.weights import reward_preset
-from contextpilot.training.config import GRPOConfig, PPOConfig, TrainConfig
+from contextpilot.training.config import CreditConfig, GRPOConfig, PPOConfig, TrainConfig
 from contextpilot.training.evaluate import Judge, play_greedily
 from contextpilot.training.grpo import grpo
 from contextpilot.training.ppo import ppo
@@ -26,13 +26,15 @@ ENOUGH = 0.96
 """Training ends once the greedy policy earns this share of the optimum, over all tasks."""
 
 REWARD = reward_preset("balanced")
+CREDIT = {"ppo": CreditConfig(gae_lambda=0.95, within_lambda=0.95), "grpo": CreditConfig()}
+"""GRPO has no value function to lean on within a request."""
 
 PPO = PPOConfig(
-    iterations=160, episodes=24, epochs=8, minibatch=128, learning_rate=5e-3, anneal=False,
+    iterations=120, episodes=24, epochs=8, minibatch=128, learning_rate=2e-3, anneal=False,
     entropy_coefficient=0.01, target_kl=0.1,
 )  # fmt: skip
 GRPO = GRPOConfig(
-    iterations=160, groups=4, group_size=6, epochs=8, minibatch=128, learning_rate=5e-3,
+    iterations=120, groups=4, group_size=6, epochs=8, minibatch=128, learning_rate=2e-3,
     anneal=False, entropy_coefficient=0.003, target_kl=0.1,
 )  # fmt: skip
 
@@ -97,7 +99,15 @@ def learn(
     """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    run = MemoryRun(TrainConfig(seed=seed, algorithm=algorithm, reward=REWARD, evaluate_every=1))
+    run = MemoryRun(
+        TrainConfig(
+            seed=seed,
+            algorithm=algorithm,
+            reward=REWARD,
+            credit=CREDIT[algorithm.name],
+            evaluate_every=1,
+        )
+    )
     env = environment.make(24, REWARD)
     tasks = TaskDraw(env.task_ids, seed, run.config.task.inner_fold)
     judge = UntilSolved(run, env, environment, ActionCodec(CONTEXT_SLOTS, ARCHIVE_SLOTS))

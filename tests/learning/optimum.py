@@ -47,9 +47,7 @@ class Found:
     visited: int
 
 
-def optimum(
-    prepared: PreparedTask, noise_seed: int, alphabet: Collection[str] = ALPHABET
-) -> Found:
+def optimum(prepared: PreparedTask, noise_seed: int, alphabet: Collection[str] = ALPHABET) -> Found:
     """Returns the highest return of all policies that edit with an alphabet.
 
     Args:

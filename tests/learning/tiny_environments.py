@@ -147,8 +147,7 @@ def marking() -> TinyEnvironment:
             stream += [(0, segment) for segment in made]
         facts = [_whole(stream, place)]
         demands = [
-            Demand(request, (0,), "turbine pressure")
-            for request in range(1, BURST_REQUESTS)
+            Demand(request, (0,), "turbine pressure") for request in range(1, BURST_REQUESTS)
         ]
         tasks.append(_task(f"marking/{k}", stream, BURST_REQUESTS, facts, demands, PREFIX_TOKENS))
     simulator = SimulatorConfig(budget_fraction=None, notice="perfect", max_edits=2)
@@ -186,7 +185,10 @@ def reload_required() -> TinyEnvironment:
             facts.append(_whole(stream, places[n]))
         tasks.append(_task(f"reload/{k}", stream, RELOAD_REQUESTS, facts, demands, 0))
     simulator = SimulatorConfig(
-        max_context_tokens=4300, notice="poor", prices="uncached", max_edits=2,
+        max_context_tokens=4300,
+        notice="poor",
+        prices="uncached",
+        max_edits=2,
         reload_output_tokens=1200,
     )
     return TinyEnvironment("reload_required", tuple(tasks), simulator, _RELOAD_OPTIMA)
