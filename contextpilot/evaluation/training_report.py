@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from contextpilot.core.edit import Op
@@ -123,7 +124,7 @@ def _arm(played: Played, arm: Arm, rules: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _measured(played: Played, policies: Sequence[str]) -> dict[str, list[float]]:
+def _measured(played: Played, policies: Sequence[str]) -> dict[str, list[float | None]]:
     return {key: _numbers(played.mean(policies, m)) for key, m in _MEASURES.items()}
 
 
@@ -131,8 +132,10 @@ def _means(played: Played, policies: Sequence[str]) -> dict[str, float]:
     return {key: round(played.mean(policies, m).mean, 4) for key, m in _MEASURES.items()}
 
 
-def _numbers(interval: Interval) -> list[float]:
-    return [round(x, 4) for x in (interval.mean, interval.low, interval.high)]
+def _numbers(interval: Interval) -> list[float | None]:
+    """Returns mean and ends; None where an interval has none, which JSON cannot say otherwise."""
+    numbers = (interval.mean, interval.low, interval.high)
+    return [round(x, 4) if isfinite(x) else None for x in numbers]
 
 
 def study_markdown(document: Sequence[Mapping[str, Any]]) -> str:
@@ -208,16 +211,16 @@ def _tasks(by_task: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
     )
 
 
-def _outcome(cells: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+def _outcome(cells: Mapping[str, Sequence[float | None]]) -> tuple[str, ...]:
     return (
         _interval(cells["objective"], 1, 2), _interval(cells["demand_success"], 100, 1),
         _interval(cells["task_success"], 100, 0), _interval(cells["billed_share"], 100, 0),
     )  # fmt: skip
 
 
-def _interval(numbers: Sequence[float], scale: float, digits: int) -> str:
-    mean, low, high = (f"{scale * number:.{digits}f}" for number in numbers)
-    return f"{mean} [{low}, {high}]"
+def _interval(numbers: Sequence[float | None], scale: float, digits: int) -> str:
+    shown = ["–" if n is None else f"{scale * n:.{digits}f}" for n in numbers]
+    return f"{shown[0]} [{shown[1]}, {shown[2]}]" if None not in numbers else shown[0]
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
