@@ -26,8 +26,17 @@ ENOUGH = 0.96
 """Training ends once the greedy policy earns this share of the optimum, over all tasks."""
 
 REWARD = reward_preset("balanced")
-CREDIT = {"ppo": CreditConfig(gae_lambda=0.95, within_lambda=0.95), "grpo": CreditConfig()}
-"""GRPO has no value function to lean on within a request."""
+CREDIT = {
+    ("ppo", "delayed_miss"): CreditConfig(gae_lambda=0.95, within_lambda=0.95),
+    ("ppo", "marking"): CreditConfig(gae_lambda=0.95, within_lambda=0.95),
+    ("ppo", "reload_required"): CreditConfig(gae_lambda=0.95, within_lambda=0.95),
+    ("grpo", "delayed_miss"): CreditConfig(gae_lambda=0.7, within_lambda=0.7),
+    ("grpo", "marking"): CreditConfig(gae_lambda=0.95),
+    ("grpo", "reload_required"): CreditConfig(gae_lambda=0.95, within_lambda=0.95),
+}
+"""What an edit is paid, by algorithm and environment. GRPO has no value function, so its lambdas
+depend on whether the potentials pay an edit at once (a miss), or only a flush much later does.
+"""
 
 PPO = PPOConfig(
     iterations=120, episodes=24, epochs=8, minibatch=128, learning_rate=2e-3, anneal=False,
@@ -104,7 +113,7 @@ def learn(
             seed=seed,
             algorithm=algorithm,
             reward=REWARD,
-            credit=CREDIT[algorithm.name],
+            credit=CREDIT[algorithm.name, environment.name],
             evaluate_every=1,
         )
     )
