@@ -78,7 +78,7 @@ def environments(config: TrainConfig) -> MakeEnvironment:
     Raises:
         ConfigurationError, TranscriptError: for sources and presets that do not exist.
     """
-    for notice in config.comparison.notice:
+    for notice in (config.env.notice, *config.comparison.notice):
         simulator(config, notice)
     source = MixedSource([task_source(config, name) for name in config.task.sources])
     source.ids("train")  # reads recorded runs, and says so where there are none

@@ -147,6 +147,10 @@ def test_a_run_is_smoke_whatever_it_is_of() -> None:
         ("comparison.policies=[raw,orcle]", "'orcle'", "Did you mean 'oracle'?"),
         ("credit.name=stepp", "'stepp'", "Did you mean 'step'?"),
         ("checkpoint_every=0", "0", "`checkpoint_every` must be at least 1."),
+        ("seed=-1", "-1", "`seed` must be at least 0."),
+        ("comparison.seeds=[0,-2]", "-2", "`comparison.seeds` must be at least 0."),
+        ("name=a/b", "'a/b'", "Set output=FOLDER"),
+        ("warm_start.tasks=1 warm_start.teachers=[]", "[]", "or set warm_start.tasks=0."),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(overrides: str, received: str, remedy: str) -> None:
@@ -225,12 +229,18 @@ def test_other_scripts_have_the_same_checks() -> None:
         configuration.compose("evaluate", EvaluateConfig, ["horzons=[3]"])
 
 
+def test_no_script_leaves_a_log_file() -> None:
+    for path in sorted((ROOT / "configs").glob("*.yaml")):
+        assert "override hydra/job_logging: stdout" in path.read_text(encoding="utf-8"), path
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["-m", "seed=0,1,x"], "Received 'seed=x'"),
         (["task.sources=[tols]"], "Did you mean 'tools'?"),
         (["env.prices=defalt"], "Did you mean 'default'?"),
+        (["env.notice=goood"], "Did you mean 'good'?"),
         (["resume=runs/nowhere"], "no run to resume"),
         (["resume=runs/nowhere", "seed=1"], "Received 'seed=1' beside `resume`"),
     ],

@@ -271,6 +271,11 @@ class WarmStartConfig:
         at_least(self, 0, "warm_start.tasks")
         at_least(self, 1, "warm_start.epochs", "warm_start.minibatch")
         positive(self, "warm_start.learning_rate")
+        if self.tasks and not self.teachers:
+            raise ConfigurationError(
+                "`warm_start.teachers` must not be empty. Received []. "
+                "Name one, or set warm_start.tasks=0."
+            )
         for teacher in self.teachers:
             known("warm_start.teachers", teacher, TEACHERS)
 
@@ -322,7 +327,7 @@ class ComparisonConfig:
     """Processes."""
 
     def __post_init__(self) -> None:
-        """Refuses unknown policies, and empty lists."""
+        """Refuses unknown policies, empty lists and negative seeds."""
         at_least(self, 0, "comparison.tasks")
         at_least(self, 1, "comparison.workers")
         for policy in self.policies:
@@ -330,6 +335,9 @@ class ComparisonConfig:
         for name in ("notice", "seeds"):
             if not getattr(self, name):
                 raise ConfigurationError(f"`comparison.{name}` must not be empty. Received [].")
+        for seed in self.seeds:
+            if seed < 0:
+                raise ConfigurationError(f"`comparison.seeds` must be at least 0. Received {seed}.")
 
 
 @dataclass
@@ -374,6 +382,12 @@ class TrainConfig:
     """A run folder to go on with; its own settings hold, and none may be given beside it."""
 
     def __post_init__(self) -> None:
-        """Refuses cadences below 1, and unknown tunings."""
+        """Refuses cadences below 1, negative seeds, unknown tunings, and paths as names."""
         known("tuned", self.tuned, tuple(TUNED_FILES))
+        at_least(self, 0, "seed")
+        if not self.name or "/" in self.name:
+            raise ConfigurationError(
+                f"`name` must be one part of a path. Received {self.name!r}. "
+                "Set output=FOLDER for where runs go."
+            )
         at_least(self, 1, "evaluate_every", "evaluation_tasks", "checkpoint_every", "threads")

@@ -64,7 +64,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("actions/<op>", "share", "Steps whose action is this edit"),
     Entry("loss/policy", "loss", "Clipped surrogate, averaged over gradient steps"),
-    Entry("loss/value", "loss", "Squared error of the value head, before its coefficient"),
+    Entry("loss/value", "loss", "Half the squared error of the value head, before its coefficient"),
     Entry("loss/entropy", "nats", "Entropy of the masked joint action distribution"),
     Entry("loss/anchor_kl", "nats", "KL divergence of the policy from its warm start"),
     Entry("update/kl", "nats", "How far the policy moved from where it collected (k3 estimate)"),
@@ -87,10 +87,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("warm_start/loss", "nats", "Negative log-probability of the teachers' actions"),
     Entry("warm_start/accuracy", "share", "Steps at which greedy play does as the teachers did"),
-    Entry(
-        "warm_start/agreement", "share", "The same on tasks that were held back from imitation"
-    ),
-    Entry("hindsight/seconds", "s", "Time spent on playing episodes again without one edit"),
 )  # fmt: skip
 """In the order of the table."""
 

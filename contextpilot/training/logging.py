@@ -214,5 +214,5 @@ def _wandb_id(folder: Path) -> str:
     """Returns the run's id: that of the folder, made at the first call."""
     path = folder / WANDB_ID
     if not path.exists():
-        path.write_text(os.urandom(6).hex() + "\n", encoding="utf-8")
+        replace_text(path, os.urandom(6).hex() + "\n")
     return path.read_text(encoding="utf-8").strip()

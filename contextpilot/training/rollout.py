@@ -286,7 +286,7 @@ class _Rollout:
     def _begin_all(self, seed: int) -> tuple[Arrays, dict[str, Any]]:
         rows = range(min(self.env.num_envs, len(self.plan)))
         if self.chooses:
-            return self._reset(list(rows))
+            return self._reset(list(rows), spare=range(len(rows), self.env.num_envs))
         started = time.perf_counter()
         observations, infos = self.env.reset(seed=seed)
         self.env_seconds += time.perf_counter() - started
@@ -299,14 +299,21 @@ class _Rollout:
         self.actor.begin(row, self.plan[self.begun])
         self.begun += 1
 
-    def _reset(self, rows: Sequence[int]) -> tuple[Arrays, dict[str, Any]]:
-        """Begins the next episodes of the plan in these rows (DISABLED)."""
+    def _reset(
+        self, rows: Sequence[int], spare: Sequence[int] = ()
+    ) -> tuple[Arrays, dict[str, Any]]:
+        """Begins the next episodes of the plan in these rows (DISABLED).
+
+        A first reset must begin every row, so spare ones play along, and nobody looks.
+        """
         mask = np.zeros(self.env.num_envs, bool)
         task_ids, seeds = [""] * self.env.num_envs, [0] * self.env.num_envs
         for row in rows:
             assignment = self.plan[self.begun]
             mask[row], task_ids[row], seeds[row] = True, assignment.task_id, assignment.noise_seed
             self._begin_row(row)
+        for row in spare:
+            mask[row], task_ids[row] = True, self.plan[0].task_id
         started = time.perf_counter()
         result = self.env.reset(
             options={"reset_mask": mask, "task_id": task_ids, "noise_seed": seeds}

@@ -22,13 +22,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
+from typing import TypeAlias
 
 from contextpilot.core.budget import UNLIMITED
 from contextpilot.core.context import Context
 from contextpilot.core.edit import Drop, Edit, Expire, Fold, Placement, Reload
 from contextpilot.core.invariants import COOLDOWN_REQUESTS, is_legal, legal_among
 from contextpilot.core.segment import Form, Kind
-from contextpilot_envs.simulator.episode import Episode
+from contextpilot_envs.simulator.episode import Episode, EpisodeSnapshot
 from contextpilot_envs.simulator.prepared import PreparedTask
 
 ALPHABET = ("keep", "fold", "drop", "expire", "flush", "reload")
@@ -36,6 +37,9 @@ ALPHABET = ("keep", "fold", "drop", "expire", "flush", "reload")
 _FULL = int(Form.FULL)
 _EDITED = ("form", "mark", "sent", "covered", "rank", "order", "pinned")
 _TOLERANCE = 1e-9
+
+_Node: TypeAlias = tuple[float, int, int, int, EpisodeSnapshot, tuple[str, ...]]
+"""Minus its bound, minus its request, its number, edits of this request, its state, its edits."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def optimum(prepared: PreparedTask, noise_seed: int, alphabet: Collection[str] =
         alphabet: some of `ALPHABET`.
     """
     episode, relaxation = Episode(prepared, noise_seed), Relaxation(prepared)
-    queue = [(-relaxation.bound(episode), 0, 0, 0, episode.bookmark(), ())]
+    queue: list[_Node] = [(-relaxation.bound(episode), 0, 0, 0, episode.bookmark(), ())]
     cheapest: dict[object, float] = {}
     visited = counter = 0
     while queue:
@@ -76,7 +80,7 @@ def optimum(prepared: PreparedTask, noise_seed: int, alphabet: Collection[str] =
             if cost < cheapest.get(key, float("inf")) - _TOLERANCE:
                 cheapest[key] = cost
                 counter += 1
-                child = (
+                child: _Node = (
                     -relaxation.bound(episode), -episode.context.request, counter, following,
                     episode.bookmark(), (*path, f"{bookmark.context.request}: {name}"),
                 )  # fmt: skip

@@ -171,7 +171,9 @@ def reload_required() -> TinyEnvironment:
     tasks = []
     for k, wanted in enumerate(_WANTED):
         stream: list[tuple[int, Segment]] = [(0, goal_segment(GOAL))]
-        places, facts, demands = {}, [], []
+        places: dict[int, int] = {}
+        facts: list[KeyFact] = []
+        demands: list[Demand] = []
         for n in range(RELOAD_REQUESTS):
             if n in _ASKED:
                 name = f"valve-{k}-{wanted[_ASKED.index(n)]}"

@@ -51,5 +51,15 @@ def test_every_metric_that_training_names_is_explained() -> None:
         describe(key)
 
 
+def test_every_metric_that_is_explained_is_named_by_training() -> None:
+    sources = (ROOT / "contextpilot" / "training").glob("*.py")
+    text = "".join(path.read_text("utf-8") for path in sources if path.name != "glossary.py")
+    outcomes = r"(episode|evaluation)(?=/)"  # both are named by one function, under a prefix
+    for entry in ENTRIES:
+        pattern = entry.pattern.replace("<term>", "{term}").replace("<op>", "{op.name.lower()}")
+        prefixed = re.sub(outcomes, "{prefix}", pattern)
+        assert f'"{pattern}"' in text or f'"{prefixed}"' in text, pattern
+
+
 def test_the_table_for_readers_is_up_to_date() -> None:
     assert (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8") == table()

@@ -110,6 +110,14 @@ def test_a_plan_decides_what_each_row_plays_and_idle_rows_are_left_alone():
     assert env.idle_steps == 7 - 4  # row 0 has nothing further to do while row 1 goes on
 
 
+def test_a_plan_shorter_than_the_environment_begins_every_row_and_records_its_own():
+    env = Counting([[2], [3], [4]], AutoresetMode.DISABLED)
+    played = collect(env, Echo(), [Assignment("a", 1)], keep=["where"])
+    assert [task for _, task, _ in env.begun] == ["a", "a", "a"]
+    assert played.starts.tolist() == [0, 2]
+    assert played.observations["where"][:, 0].tolist() == [0, 0]
+
+
 def test_what_a_time_limit_cut_off_is_valued_at_its_last_observation():
     cut = collect(
         Counting([[2], [3]], AutoresetMode.NEXT_STEP, truncates=True),
