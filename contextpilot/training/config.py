@@ -174,7 +174,8 @@ class PPOConfig:
     clip: float = 0.2
     value_coefficient: float = 0.5
     value_warmup: int = 2
-    """Iterations at the start that train the value head alone (after a warm start)."""
+    """Iterations after a warm start whose loss has no policy part. The trunk is shared, so the
+    policy still moves a little, and `target_kl` bounds that too."""
 
     entropy_coefficient: float = 0.003
     target_kl: float = 0.03

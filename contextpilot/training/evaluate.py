@@ -1,4 +1,8 @@
-"""Evaluation during training: on the inner fold of the training split, greedily."""
+"""Evaluation during training: on the inner fold of the training split, greedily.
+
+Without the guard that keeps all policies inside the window where they are compared: a policy that
+leans on it is not the best.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ KL term, where there is one, holds the policy near its warm start.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -65,8 +66,12 @@ def grpo(
         generator = torch.Generator().manual_seed(sampling_seed(config.seed, iteration))
         plan = tasks.grouped(iteration, algorithm.groups, algorithm.group_size)
         actor = NetworkActor(network, generator)
-        played = collect(env, actor, plan, keep=network.inputs, seed=iteration)
+        played = collect(
+            env, actor, plan, keep=network.inputs, seed=generator.initial_seed() % 2**31
+        )
         environment_steps += len(played)
+        # Nothing trains a value here, so what a time limit cut off counts 0.
+        played = replace(played, final_values=np.zeros(played.episodes))
 
         # 2. Pay: what each step got beyond what the others of its group got there.
         advantages = GROUP_CREDITS[config.credit.name](played, config.credit)

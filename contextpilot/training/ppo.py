@@ -66,7 +66,9 @@ def ppo(
         generator = torch.Generator().manual_seed(sampling_seed(config.seed, iteration))
         plan = tasks.independent(iteration, algorithm.episodes)
         actor = NetworkActor(network, generator)
-        played = collect(env, actor, plan, keep=network.inputs, seed=iteration)
+        played = collect(
+            env, actor, plan, keep=network.inputs, seed=generator.initial_seed() % 2**31
+        )
         environment_steps += len(played)
 
         # 2. Pay: what each step gets, and what the value function should have said.

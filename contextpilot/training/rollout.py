@@ -1,9 +1,9 @@
 """Playing whole episodes in a vector environment, and the arrays that come of it.
 
-Works with every Gymnasium vector environment whose observations are those of the registered one.
-Under autoreset mode DISABLED the caller chooses which task each row plays, and a row without
-further work stays ended. Under NEXT_STEP the environment draws its own tasks, and the step after
-an episode's end, which only begins the next one, is never recorded.
+Works with Gymnasium vector environments whose observations are those of the registered one. Under
+autoreset mode DISABLED, which the native vector form has, the caller chooses which task each row
+plays, and a row without further work stays ended. Under NEXT_STEP the environment draws its own
+tasks, and the step after an episode's end, which only begins the next one, is never recorded.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Engine:
         simulator: prices, window, notice preset, reader.
         context_slots, archive_slots: the action layout's size.
         tokenizer, summarizer: None for the script-aware estimate and the structure summarizer.
-        reward: what the terms weigh. The potentials are followed only where `key_info`, `reload`
-            or `half_kept` has a weight; these three terms stay 0 otherwise.
+        reward: what the terms weigh. The potentials are followed only where `key_info`, `reload`,
+            `rent` or `half_kept` has a weight; these terms stay 0 otherwise.
         hindsight: whether steps are kept, so that `hindsight` can be asked.
 
     Attributes:
