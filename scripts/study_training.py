@@ -23,7 +23,7 @@ from tqdm import tqdm
 from train import comparison_settings, trained
 
 from contextpilot.core.edit import Op
-from contextpilot.errors import ConfigurationError
+from contextpilot.errors import ConfigurationError, did_you_mean
 from contextpilot.evaluation.rows import EvaluationRow
 from contextpilot.evaluation.rule_front import front_specs
 from contextpilot.evaluation.runner import PolicyFactory, Setting, evaluate
@@ -59,6 +59,7 @@ class Job:
 
 def main(config: StudyConfig) -> None:
     """Trains what is not trained yet, plays what is not played yet, and writes the tables."""
+    require_recipe(config.recipe)
     output = Path(config.output)
     jobs = [
         Job(algorithm, seed, output / "runs" / f"{algorithm}-{seed}")
@@ -67,13 +68,19 @@ def main(config: StudyConfig) -> None:
     ]
     with ThreadPoolExecutor(config.workers) as pool:
         runs = list(tqdm(pool.map(lambda job: ran(job, config), jobs), "training", len(jobs)))
+    by_job = dict(zip(jobs, runs, strict=True))
     rows: list[EvaluationRow] = []
     fronts: dict[str, list[str]] = {}
     for source in runs[0].config.task.sources:
         for notice in config.notice:
-            settings = settings_of(config, dict(zip(jobs, runs, strict=True)), source, notice)
-            fronts[source] = [n for s in settings for n in s.policies if n.startswith(FRONT)]
-            rows += played(output / "rows" / f"{source}_{notice}.json", settings, config.workers)
+            file = output / "rows" / f"{source}_{notice}.json"
+            raw, limited = settings_of(config, by_job, source, notice)
+            fronts[source] = [n for n in limited.policies if n.startswith(FRONT)]
+            found = played(file, [raw, limited], config.workers)
+            if config.masked and notice == config.notice[0]:
+                unused, used = without_an_edit(by_job, found)
+                found = played(file, [replace(limited, policies=used)], config.workers) + unused
+            rows += found
     arms = [arm(jobs, runs, algorithm) for algorithm in config.algorithms]
     rules = sorted({name for names in fronts.values() for name in names})
     document = study_document(rows, arms, rules)
@@ -81,6 +88,16 @@ def main(config: StudyConfig) -> None:
     (output / MARKDOWN).write_text(study_markdown(document), encoding="utf-8")
     print(study_markdown(document))
     print(f"saved: {output / TABLES}, {output / MARKDOWN}")
+
+
+def require_recipe(name: str) -> None:
+    """Raises ConfigurationError where no experiment has this name."""
+    known = sorted(path.stem for path in (SCRIPTS.parent / "configs" / "experiment").glob("*.yaml"))
+    if name not in known:
+        raise ConfigurationError(
+            f"there is no experiment of this name. Received recipe={name!r}."
+            f"{did_you_mean(name, known)}"
+        )
 
 
 def ran(job: Job, config: StudyConfig) -> Run:
@@ -110,8 +127,8 @@ def ran(job: Job, config: StudyConfig) -> Run:
 
 def settings_of(
     config: StudyConfig, runs: dict[Job, Run], source: str, notice: str
-) -> list[Setting]:
-    """Returns what is played of one source: baselines, the rules' front, and all runs."""
+) -> tuple[Setting, Setting]:
+    """Returns what is played of one source: raw, and baselines, the rules' front, and all runs."""
     run = next(iter(runs.values()))
     run.config.comparison.tasks, run.config.comparison.seeds = config.tasks, config.noise_seeds
     raw, limited = comparison_settings(run, source, notice)
@@ -125,11 +142,31 @@ def settings_of(
         if each.checkpoint("warm").exists():
             name = f"warm {job.name}"
             chosen[name] = PointerSpec(each.checkpoint("warm"), name, guarded=True)
-        for op in Op if config.masked and notice == config.notice[0] else ():
-            if op != Op.KEEP:
-                name = f"{job.name} without {op.name.lower()}"
-                chosen[name] = PointerSpec(trained(each), name, guarded=True, masked=op)
-    return [raw, replace(limited, policies=chosen)]
+    return raw, replace(limited, policies=chosen)
+
+
+def without_an_edit(
+    runs: dict[Job, Run], rows: list[EvaluationRow]
+) -> tuple[list[EvaluationRow], dict[str, PolicyFactory]]:
+    """Returns what masking each edit of each trained policy comes to.
+
+    A policy that plays its likeliest action does the same without an edit that it never makes: its
+    own rows stand for that, and need not be played.
+
+    Returns:
+        The rows of masked edits that are not made, and the policies of those that are.
+    """
+    unused: list[EvaluationRow] = []
+    used: dict[str, PolicyFactory] = {}
+    for job, run in runs.items():
+        own = [row for row in rows if row.policy == job.name]
+        for op in (op for op in Op if op != Op.KEEP):
+            name = f"{job.name} without {op.name.lower()}"
+            if any(row.edits_by_op.get(op.name.lower()) for row in own):
+                used[name] = PointerSpec(trained(run), name, guarded=True, masked=op)
+            else:
+                unused += [replace(row, policy=name) for row in own]
+    return unused, used
 
 
 def front(config: StudyConfig, source: str) -> list[PolicySpec]:

@@ -107,13 +107,17 @@ class WandbLogger:
         self._run.define_metric("*", step_metric="environment_steps")
 
     def log(self, row: Row) -> None:
-        """Sends the finite numbers, with the episodes that were sampled meanwhile as a table."""
+        """Sends the finite numbers, with the episodes that were sampled meanwhile as a table.
+
+        The iteration is W&B's own step: iterations that a resumed run plays again come out the
+        same, and W&B leaves out what is behind the step that it has.
+        """
         sent: dict[str, Any] = {key: value for key, value in row.items() if value is not None}
         if self._episodes:
             data = [[episode[name] for name in EPISODE_COLUMNS] for episode in self._episodes]
             sent["episodes"] = self._api.Table(columns=list(EPISODE_COLUMNS), data=data)
             self._episodes = []
-        self._run.log(sent)
+        self._run.log(sent, step=int(row["iteration"] or 0) + 1)  # the warm start is -1
 
     def log_episodes(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Keeps episodes for the next row, so that they share its place on the x axis."""

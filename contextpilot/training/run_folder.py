@@ -18,6 +18,7 @@ seed and the iteration's number, so that a run that was killed and resumed equal
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -84,7 +85,12 @@ class Run:
         save_config(folder / CONFIG, config)
         replace_text(folder / VERSIONS, json.dumps(versions(), indent=2) + "\n")
         run = cls(folder, config, None)
-        run._open(wandb)
+        try:
+            run._open(wandb)
+        except ConfigurationError:
+            run.close()
+            shutil.rmtree(folder)  # of a run that never began
+            raise
         return run
 
     @classmethod

@@ -55,8 +55,8 @@ class RecordedWandb:
     def define_metric(self, name: str, step_metric: str | None = None) -> None:
         self.calls.append(("define_metric", (name, step_metric)))
 
-    def log(self, data: dict[str, Any]) -> None:
-        self.calls.append(("log", data))
+    def log(self, data: dict[str, Any], step: int) -> None:
+        self.calls += [("log", data), ("step", step)]
 
     def finish(self) -> None:
         self.calls.append(("finish", None))
@@ -122,6 +122,24 @@ def test_a_resumed_run_goes_on_with_the_same_wandb_run(tmp_path: Path) -> None:
     assert ids[0] == ids[1] == (run.folder / "wandb_id").read_text().strip()
     assert ids[2] != ids[0]
     assert second.named("init")[0]["resume"] == "allow"
+
+
+def test_the_iteration_is_the_step_so_that_what_is_played_again_is_not_counted_twice(
+    tmp_path: Path,
+) -> None:
+    api, again = RecordedWandb(), RecordedWandb()
+    run = Run.create(config(tmp_path), wandb=api)
+    run.log(-1, 0, {})  # the warm start
+    run.log(0, 64, {})
+    Run.resume(run.folder, wandb=again).log(0, 64, {})
+    assert api.named("step") == [0, 1]
+    assert again.named("step") == [1]
+
+
+def test_a_run_that_wandb_refuses_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="wandb login"):
+        Run.create(config(tmp_path, "online"), wandb=RecordedWandb(refuses=True))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_finished_run_is_not_begun_again(tmp_path: Path) -> None:

@@ -181,14 +181,16 @@ def _folders(name: str, path: Path | None) -> tuple[Path, ...]:
     if root is None:
         raise TranscriptError(
             f"The source {name!r} reads recorded data. Received no path. "
-            f"Set {DATA_VARIABLE} to the data folder, or pass path=..."
+            f"Set {DATA_VARIABLE} to the data folder, or name the folder: task.data=FOLDER in "
+            "training, data=FOLDER in evaluation, path=... in Python."
         )
     folders = tuple(root / folder for folder in _FOLDERS[name])
     for folder in folders:
         if not folder.is_dir():
             raise TranscriptError(
                 f"The source {name!r} reads the folder {str(folder)!r}, which does not exist. "
-                f"Set {DATA_VARIABLE} to the data folder, or pass path=..."
+                f"Set {DATA_VARIABLE} to the data folder, or name the folder: task.data=FOLDER in "
+                "training, data=FOLDER in evaluation, path=... in Python."
             )
     return folders
 
