@@ -43,7 +43,7 @@ PPO = PPOConfig(
     entropy_coefficient=0.01, target_kl=0.1,
 )  # fmt: skip
 GRPO = GRPOConfig(
-    iterations=120, groups=4, group_size=6, epochs=8, minibatch=128, learning_rate=2e-3,
+    iterations=250, groups=4, group_size=6, epochs=8, minibatch=128, learning_rate=2e-3,
     anneal=False, entropy_coefficient=0.003, target_kl=0.1,
 )  # fmt: skip
 

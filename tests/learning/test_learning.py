@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from learning.learners import GRPO, PPO, learn
 from learning.optimum import optimum
-from learning.tiny_environments import ENVIRONMENTS, delayed_miss, marking, reload_required
+from learning.tiny_environments import ENVIRONMENTS
 
 from contextpilot.rewards.weights import RewardWeights
 from contextpilot.summarizers import StructureSummarizer
@@ -57,21 +57,12 @@ def test_neither_keeping_nor_chance_comes_near(make):
     assert np.mean(chance) < EASY
 
 
-LEARNT = [
-    *((delayed_miss, PPO, seed) for seed in range(5)),
-    *((delayed_miss, GRPO, seed) for seed in range(5)),
-    *((marking, GRPO, seed) for seed in range(2)),
-    (reload_required, PPO, 0),
-    (reload_required, GRPO, 0),
-]
-"""What has been seen to learn. PPO on `marking` is not among it: there it depends on the seed."""
+SEEDS = range(5)
 
 
-@pytest.mark.parametrize(
-    ("make", "algorithm", "seed"),
-    LEARNT,
-    ids=[f"{make.__name__}-{algorithm.name}-{seed}" for make, algorithm, seed in LEARNT],
-)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("algorithm", [PPO, GRPO], ids=lambda algorithm: algorithm.name)
+@environments
 def test_it_is_learnt_from_scratch(make, algorithm, seed):
     shares, _ = learn(make(), algorithm, seed)
     assert shares.mean() >= SOLVED
