@@ -130,8 +130,17 @@ def settings_of(
 ) -> tuple[Setting, Setting]:
     """Returns what is played of one source: raw, and baselines, the rules' front, and all runs."""
     run = next(iter(runs.values()))
-    run.config.comparison.tasks, run.config.comparison.seeds = config.tasks, config.noise_seeds
-    raw, limited = comparison_settings(run, source, notice)
+    comparison = run.config.comparison
+    comparison.tasks, comparison.seeds = config.first + config.tasks, config.noise_seeds
+    raw, limited = (
+        replace(setting, task_ids=setting.task_ids[config.first :])
+        for setting in comparison_settings(run, source, notice)
+    )
+    if not limited.task_ids:
+        raise ConfigurationError(
+            f"{source!r} has no validation tasks from number {config.first} on. "
+            f"Received first={config.first}. Name an earlier one."
+        )
     chosen: dict[str, PolicyFactory] = {
         name: make for name, make in limited.policies.items() if name not in OWN
     }

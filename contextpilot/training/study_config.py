@@ -28,6 +28,9 @@ class StudyConfig:
     tasks: int = 40
     """Validation tasks per source."""
 
+    first: int = 0
+    """The first of them; those before it are left out, as where they have been looked at before."""
+
     notice: list[str] = field(default_factory=lambda: ["good", "poor"])
     """Presets of how probably the agent notices what is missing."""
 
@@ -48,6 +51,7 @@ class StudyConfig:
     def __post_init__(self) -> None:
         """Refuses empty lists and unknown algorithms."""
         at_least(self, 1, "tasks", "workers")
+        at_least(self, 0, "first")
         for name in ("algorithms", "seeds", "notice", "noise_seeds"):
             if not getattr(self, name):
                 raise ConfigurationError(f"`{name}` must not be empty. Received [].")
