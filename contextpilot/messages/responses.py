@@ -59,8 +59,8 @@ def parse(items: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
     for index, run in runs(_each_item(items)):
         item, kind = run[0], item_type(run[0])
         if is_turn_item(item):
-            parts = (_turn_part(member, run, index + n) for n, member in enumerate(run))
-            builder.turn((Envelope("responses", {}, (), 1).part(), *parts), index)
+            members = (_turn_part(member, run, index + n) for n, member in enumerate(run))
+            builder.turn((Envelope("responses", {}, (), 1).part(), *members), index)
         elif kind in OUTPUTS:
             call_id = string_at(item, "call_id", index, "Name the call that it answers.")
             content = tuple(_content(item.get("output"), index))

@@ -18,6 +18,9 @@
 | duplicate_result | both | a second result for one call |
 | result_order | anthropic | a result stands behind other blocks of its message |
 | server_pair | anthropic | a server-side call or its result is alone in its turn |
+
+"Both" are openai and anthropic. The rules of "responses" lists, which are lists of items rather
+than of messages, stand in `contextpilot.messages.responses_rules`.
 """
 
 from __future__ import annotations
@@ -30,11 +33,16 @@ from contextpilot.errors import ConfigurationError, did_you_mean
 from contextpilot.messages.anthropic_rules import anthropic_problems
 from contextpilot.messages.openai_rules import openai_problems
 from contextpilot.messages.problem import Problem
+from contextpilot.messages.responses_rules import responses_problems
 
 __all__ = ["Problem", "problems"]
 
 _RULES: Mapping[str, Callable[[Sequence[Any]], list[Problem]]] = MappingProxyType(
-    {"anthropic": anthropic_problems, "openai": openai_problems}
+    {
+        "anthropic": anthropic_problems,
+        "openai": openai_problems,
+        "responses": responses_problems,
+    }
 )
 
 
@@ -44,7 +52,7 @@ def problems(format: str, messages: Sequence[Mapping[str, Any]]) -> tuple[Proble
     Calls that are still without results at the end of the list are no problem: they are pending.
 
     Args:
-        format: "openai" or "anthropic".
+        format: "openai", "anthropic" or "responses".
         messages: the list as it would be sent.
 
     Raises:
