@@ -1,7 +1,7 @@
 """Trains a context policy, and compares it with the baselines on tasks that it has not seen.
 
     python scripts/train.py experiment=quickstart
-    python scripts/train.py algorithm=grpo credit=hindsight -m seed=0,1,2
+    python scripts/train.py -m seed=0,1,2 algorithm=grpo credit=hindsight
     python scripts/train.py resume=runs/train/RUN
 
 Settings: the folders of configs/, contextpilot/training/config.py. A run is a folder, which is
@@ -65,7 +65,7 @@ def main(config: TrainConfig) -> None:
             compare(run)
     except KeyboardInterrupt:
         command = f"python scripts/train.py resume={shlex.quote(str(run.folder))}"
-        print(f"\nstopped; nothing is lost. Go on with: {command}", file=sys.stderr)
+        print(f"\nstopped. From its last checkpoint it goes on with: {command}", file=sys.stderr)
         sys.exit(130)
     finally:
         run.close()

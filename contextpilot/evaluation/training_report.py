@@ -71,7 +71,9 @@ def study_document(
                 "notice": notice,
                 "policies": {name: _measured(played, (name,)) for name in baselines},
                 "arms": {arm.name: _arm(played, arm, rules) for arm in arms},
-                "by_task": _by_task(played, {name: (name,) for name in baselines}, arms),
+                "by_task": _by_task(
+                    played, {n: (n,) for n in (*baselines, *rules) if n in played.rows}, arms
+                ),
                 "front": [
                     {"rule": name, **_means(played, (name,))}
                     for name in rules
@@ -180,11 +182,16 @@ def _gains(arms: Mapping[str, Mapping[str, Any]]) -> str:
     keys = [key for key in _GAINS if any(key in cells for cells in arms.values())]
     return _table(
         ("trained by", *(_GAINS[key] for key in keys)),
-        [
-            (name, *(_interval(cells[key], 1, 2) if key in cells else "–" for key in keys))
-            for name, cells in arms.items()
-        ],
+        [(name, *(_gain(key, cells) for key in keys)) for name, cells in arms.items()],
     )
+
+
+def _gain(key: str, cells: Mapping[str, Any]) -> str:
+    if key not in cells:
+        return "–"
+    if key == "cost_over_front" and not cells[key][0]:
+        return "no rule succeeds as often"
+    return _interval(cells[key], 1, 2)
 
 
 def _edits(arms: Mapping[str, Mapping[str, Any]]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
+from math import isfinite
 from types import MappingProxyType
 
 import numpy as np
@@ -61,6 +62,19 @@ class RewardWeights:
 
     summary_kept: float = 0.0
     """+1 for each summary while nothing has been missed."""
+
+    def __post_init__(self) -> None:
+        """Refuses weights that are no finite numbers.
+
+        Raises:
+            ConfigurationError: naming the term.
+        """
+        for field in fields(self):
+            weight = getattr(self, field.name)
+            if not isfinite(weight):
+                raise ConfigurationError(
+                    f"`reward.{field.name}` must be a finite number. Received {weight}."
+                )
 
     def vector(self) -> NDArray[np.float64]:
         """Returns the weights, (N,) float64, in the order of the terms."""

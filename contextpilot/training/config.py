@@ -16,6 +16,7 @@ from contextpilot.policies.catalog import RULES, TUNED_FILES
 from contextpilot.rewards.weights import RewardWeights
 from contextpilot.training.config_checks import at_least, known, positive, share
 
+LARGEST_SEED = 2**32 - 1
 CREDITS = ("terminal", "step", "hindsight")
 READERS = ("ideal", "rot")
 TEACHERS = ("best_rule", "reuse_predictor", "raw", "random", *RULES)
@@ -386,6 +387,10 @@ class TrainConfig:
         """Refuses cadences below 1, negative seeds, unknown tunings, and paths as names."""
         known("tuned", self.tuned, tuple(TUNED_FILES))
         at_least(self, 0, "seed")
+        if self.seed > LARGEST_SEED:
+            raise ConfigurationError(
+                f"`seed` must be at most {LARGEST_SEED}. Received {self.seed}."
+            )
         if not self.name or "/" in self.name:
             raise ConfigurationError(
                 f"`name` must be one part of a path. Received {self.name!r}. "

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from contextpilot.errors import ConfigurationError, did_you_mean
 
 
 def at_least(config: object, least: float, *keys: str) -> None:
-    """Raises ConfigurationError where a field is smaller than `least`."""
+    """Raises ConfigurationError where a field is smaller than `least`, or no finite number."""
     for key in keys:
         value = _value(config, key)
-        if not value >= least:  # so that NaN is refused too
-            raise ConfigurationError(f"`{key}` must be at least {least}. Received {value}.")
+        if not least <= value < inf:  # so that NaN is refused too
+            wanted = "finite" if value == inf else f"at least {least}"
+            raise ConfigurationError(f"`{key}` must be {wanted}. Received {value}.")
 
 
 def positive(config: object, *keys: str) -> None:
-    """Raises ConfigurationError where a field is not above 0."""
+    """Raises ConfigurationError where a field is not above 0, or no finite number."""
     for key in keys:
         value = _value(config, key)
-        if not value > 0:
-            raise ConfigurationError(f"`{key}` must be positive. Received {value}.")
+        if not 0 < value < inf:
+            wanted = "finite" if value == inf else "positive"
+            raise ConfigurationError(f"`{key}` must be {wanted}. Received {value}.")
 
 
 def share(config: object, *keys: str) -> None:

@@ -67,6 +67,11 @@ def test_a_front_that_never_succeeds_as_often_costs_infinitely_more():
     assert Played.of(study()).front_ratio(ARM.trained, ("cheap",)).mean == 0.0
 
 
+def test_no_number_stands_where_no_rule_succeeds_as_often():
+    page = study_markdown(study_document(study(), [ARM], ["cheap"]))
+    assert "no rule succeeds as often |" in page
+
+
 def test_slices_are_apart():
     rows = [*study(), make_row(policy="warm 0", source="chat", notice="poor")]
     assert set(by_slice(rows)) == {("tools", "good"), ("chat", "poor")}
@@ -87,9 +92,11 @@ def test_the_document_has_what_the_arms_and_the_rules_came_to():
     # Trained: -0.45 on average; masked: -5.
     assert cells["lost_when_masked"]["fold"][0] == pytest.approx(5 - 0.45)
     # On task 1 the trained cost 0.35 and 0.45 of raw.
-    assert entry["by_task"]["t1"] == {"best_rule": [0.6, 1.0], "ppo": [0.4, 1.0]}
+    assert entry["by_task"]["t1"] == {
+        "best_rule": [0.6, 1.0], "cheap": [0.2, 0.5], "dear": [0.8, 1.0], "ppo": [0.4, 1.0],
+    }  # fmt: skip
     page = study_markdown([entry])
-    assert "| t1 | 60 (100.0) | 40 (100.0) |" in page
+    assert "| t1 | 60 (100.0) | 20 (50.0) | 80 (100.0) | 40 (100.0) |" in page
     assert "## tools, notice good" in page
     assert "| ppo | 0.25 [0.25, 0.25] |" in page
     assert "reorder" in page
