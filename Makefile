@@ -21,7 +21,7 @@ evaluate: $(installed)
 	$(python) scripts/evaluate.py $(ARGS)
 
 test: $(installed)
-	OMP_NUM_THREADS=1 $(python) -m pytest -n $(WORKERS) $(ARGS)
+	OMP_NUM_THREADS=1 $(python) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(installed)
 	$(python) -m ruff check .
