@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from contextpilot.core.context import Context
 from contextpilot.core.segment import Form, Kind, Role, Segment, Source
 from contextpilot.errors import ConfigurationError, MessageFormatError
 from contextpilot.messages.rendered import RenderedSegment
@@ -134,6 +135,21 @@ def account(
         round(tokenizer.count(_schema_text(tool, i)) * token_scale) for i, tool in enumerate(tools)
     )
     return TokenAccount(**tokens, tools=schemas, reserved_output=reserved_output_tokens)
+
+
+def account_of(context: Context, prefix: TokenAccount) -> TokenAccount:
+    """Returns the account of the request that a context is: its own counts, so that they add up.
+
+    Args:
+        context: what is visible in it is sent.
+        prefix: system prompt, tools and reserve, as `account` returns them of no segments.
+    """
+    tokens = {category.value: 0 for category in Category}
+    for index in context.visible():
+        category = category_of(context.entries[index].segment)
+        tokens[category.value] += context.columns.size[index]
+    tokens["system"] += prefix.system
+    return TokenAccount(**tokens, tools=prefix.tools, reserved_output=prefix.reserved_output)
 
 
 def _schema_text(tool: Mapping[str, Any], index: int) -> str:

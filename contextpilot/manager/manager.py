@@ -1,0 +1,134 @@
+"""`ContextManager`: what all conversations of an agent share, and their sessions by id."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contextpilot.archives import MemoryArchive
+from contextpilot.archives.base import Archive
+from contextpilot.core.budget import TokenBudget
+from contextpilot.core.prices import Prices
+from contextpilot.manager.config import ManagerConfig, Pins, budget_for, prices_of
+from contextpilot.manager.fallback import FallbackLimits
+from contextpilot.manager.formats import format_of
+from contextpilot.manager.report import Request, System
+from contextpilot.manager.session import Messages, Parts, Session
+from contextpilot.policies.base import Policy
+from contextpilot.policies.catalog import best_rule
+from contextpilot.summarizers import CachedSummarizer, StructureSummarizer
+from contextpilot.summarizers.base import Summarizer
+from contextpilot.tokenizers import EstimateTokenizer
+from contextpilot.tokenizers.base import Tokenizer
+
+DEFAULT_SESSION = "default"
+
+
+class ContextManager:
+    """Shared, thread-safe configuration; each conversation is a `session`.
+
+    Args:
+        format: "openai", "anthropic" or "responses".
+        policy: what decides the edits; by default the fixed rule that did best in tuning. It is
+            shared by all sessions. A trained one comes from `contextpilot.policies.load`.
+        fallback: the fixed rule that decides where the policy fails; by default the same rule.
+        limits: how long a decision may take, and after how many failures the policy is parked.
+        summarizer: by default one that needs no model.
+        tokenizer: what counts; by default an estimate from characters.
+        archive: where originals go; by default into this process's memory.
+        model: the name that requests are made with; its window is the budget where none is given.
+        budget: limits in tokens; by default a window of 128,000.
+        windows: tokens by model name, for models that are not known.
+        target: share of the input limit that an edited request is brought down to.
+        pins: says of a message whether it must stay as it is.
+        cooldown: requests after an edit in which the policy is not asked again.
+        prices: of tokens, or a name in `PRICE_PRESETS`.
+        max_edits: edit steps a request.
+        reload_tool: whether requests carry the tool that fetches originals.
+        pending_wait: how many messages may follow a call before its missing result is made up.
+        context_slots, archive_slots: size of the action layout; that of the policy's checkpoint.
+    """
+
+    def __init__(
+        self,
+        format: str = "openai",
+        *,
+        policy: Policy | None = None,
+        fallback: Policy | None = None,
+        limits: FallbackLimits | None = None,
+        summarizer: Summarizer | None = None,
+        tokenizer: Tokenizer | None = None,
+        archive: Archive | None = None,
+        model: str | None = None,
+        budget: TokenBudget | None = None,
+        windows: Mapping[str, int] | None = None,
+        target: float | None = None,
+        pins: Pins | None = None,
+        cooldown: int = 0,
+        prices: Prices | str = "default",
+        max_edits: int = 16,
+        reload_tool: bool = False,
+        pending_wait: int = 8,
+        context_slots: int = 128,
+        archive_slots: int = 32,
+    ) -> None:
+        """Checks the settings.
+
+        Raises:
+            ConfigurationError: for one that is unknown or out of range.
+        """
+        self.config = ManagerConfig(
+            format=format_of(format).name,
+            budget=budget_for(model, budget, windows),
+            target=target,
+            max_edits=max_edits,
+            cooldown=cooldown,
+            pending_wait=pending_wait,
+            reload_tool=reload_tool,
+            context_slots=context_slots,
+            archive_slots=archive_slots,
+            prices=prices_of(prices),
+            pins=pins,
+        )
+        rule = fallback or best_rule()()
+        if policy is None and limits is None:
+            limits = FallbackLimits(timeout_seconds=None)  # a rule needs no thread of its own
+        tokenizer = tokenizer or EstimateTokenizer(warn=True)
+        self.archive: Archive = archive or MemoryArchive()
+        self._parts = Parts(
+            policy=policy or rule,
+            rule=rule,
+            limits=limits,
+            summarizer=summarizer or CachedSummarizer(StructureSummarizer(tokenizer)),
+            tokenizer=tokenizer,
+            archive=self.archive,
+        )
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def session(self, session_id: str = DEFAULT_SESSION) -> Session:
+        """Returns the session of a conversation; the same one for the same id."""
+        with self._lock:
+            session = self._sessions.get(session_id)
+            if session is None:
+                session = self._sessions[session_id] = Session(session_id, self.config, self._parts)
+            return session
+
+    def close(self, session_id: str) -> None:
+        """Forgets a session; its archive stays, and `Session.purge` erases that."""
+        with self._lock:
+            self._sessions.pop(session_id, None)
+
+    def prepare(
+        self,
+        messages: Messages | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        system: System | None = None,
+    ) -> Request:
+        """Prepares a request of the default session, for programs with one conversation.
+
+        Raises:
+            MessageFormatError, ConfigurationError: as `Session.prepare`.
+        """
+        return self.session().prepare(messages, tools, system)
