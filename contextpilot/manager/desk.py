@@ -17,7 +17,7 @@ from contextpilot.core.budget import TokenBudget
 from contextpilot.core.context import Context
 from contextpilot.core.edit import Edit, EditRecord, Keep, Op
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.segment import Form, Kind, Segment
+from contextpilot.core.segment import Segment
 from contextpilot.edits.apply import commit_edit
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.codec import ActionCodec, to_edit
@@ -29,7 +29,6 @@ from contextpilot.errors import IllegalEditError
 from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.entries import Entries, Present
 from contextpilot.manager.replay import Replay, latest_user
-from contextpilot.messages.rendered import RenderedSegment
 from contextpilot.observations.batch import ColumnBatch
 from contextpilot.observations.encoder import ObservationEncoder
 from contextpilot.observations.observation import Observation
@@ -287,41 +286,7 @@ class Desk:
         limits = context.prefix_tokens, context.budget.input_limit
         return (context.request, len(indices), last, *limits)
 
-    # ---- showing -------------------------------------------------------------------------------
-
     @property
     def is_edited(self) -> bool:
         """True where some edit may show in the present history."""
         return any(record.id not in self.asleep for record in self.log.live_since(-1))
-
-    def shown(self) -> list[RenderedSegment]:
-        """Returns the visible segments in order, each in its form."""
-        context = self.context
-        return [
-            RenderedSegment(
-                self.entries.all[index].segment,
-                form,
-                None if form == Form.FULL else context.text(index),
-            )
-            for index in context.visible()
-            for form in (context.form(index),)
-        ]
-
-    def covered(self) -> dict[str, list[int]]:
-        """Returns by id of a visible summary the positions of the messages it stands for."""
-        c, everything = self.context.columns, self.entries.all
-        found: dict[str, list[int]] = {
-            self.entries.id(i): [] for i in self.context.visible() if c.kind[i] == Kind.SUMMARY
-        }
-        for index in self.present.indices:
-            summary = c.covered[index]
-            while summary >= 0 and c.covered[summary] >= 0:
-                summary = c.covered[summary]
-            if summary >= 0 and self.entries.id(summary) in found:
-                found[self.entries.id(summary)].append(everything[index].segment.position[0])
-        return found
-
-    def pinned(self) -> tuple[tuple[str, int], ...]:
-        """Returns (id, tokens) of what no edit may touch in the present history."""
-        c = self.context.columns
-        return tuple((self.entries.id(i), c.size[i]) for i in self.context.visible() if c.pinned[i])

@@ -5,54 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from contextpilot.archives.base import Archive
-from contextpilot.core.budget import TokenBudget
 from contextpilot.core.edit import Edit, EditRecord, Placement, Reload
 from contextpilot.core.edit_log import EditLog
-from contextpilot.core.segment import Kind, Role, Segment
-from contextpilot.edits.services import Services
 from contextpilot.errors import ArchiveError, ConfigurationError
 from contextpilot.manager import reload_tool
-from contextpilot.manager.accounting import TokenAccount, account, account_of
 from contextpilot.manager.config import ManagerConfig
-from contextpilot.manager.deciding import Decider
+from contextpilot.manager.conversation import Conversation, Messages, Parts
 from contextpilot.manager.desk import Desk
-from contextpilot.manager.fallback import FallbackLimits, FallbackRecord
-from contextpilot.manager.formats import Rendering, format_of, render, spans_of
-from contextpilot.manager.history import HostHistory, Said
-from contextpilot.manager.originals import Originals
+from contextpilot.manager.fallback import FallbackRecord
 from contextpilot.manager.overlay import OverlayArchive
-from contextpilot.manager.repairing import RepairedHistory, repaired
 from contextpilot.manager.report import Report, Request, Status, System
-from contextpilot.manager.state import STATE_VERSION, log_from_json, log_to_json
-from contextpilot.manager.usage import read_usage, token_scale
 from contextpilot.messages.layout import Message
-from contextpilot.messages.validate import problems
 from contextpilot.observations.observation import Observation
-from contextpilot.policies.base import Policy
-from contextpilot.summarizers.base import Summarizer
-from contextpilot.tokenizers.base import Tokenizer
+
+__all__ = ["Messages", "Parts", "Session"]
 
 _logger = logging.getLogger(__name__)
-
-Messages = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the sessions of a manager work with. All of it must be safe to share by threads."""
-
-    policy: Policy
-    rule: Policy
-    limits: FallbackLimits | None
-    summarizer: Summarizer
-    tokenizer: Tokenizer
-    archive: Archive
 
 
 class Session:
@@ -66,24 +38,9 @@ class Session:
     def __init__(self, session_id: str, config: ManagerConfig, parts: Parts) -> None:
         self.id, self.off = session_id, False
         self._config, self._parts = config, parts
-        self._format = format_of(config.format)
         self._lock = threading.RLock()
-        self._decider = Decider(parts.policy, parts.rule, parts.limits, config)
-        self._decider.reset(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
-        self._scale = 1.0
-        self._usage: dict[str, int] = {}
-        self._begin()
-
-    def _begin(self) -> None:
-        """Forgets the conversation."""
-        parts = self._parts
-        services = Services(parts.tokenizer, parts.summarizer, parts.archive, session=self.id)
-        self._desk = Desk(services, self._config)
-        self._originals = Originals(self._format, self._desk.entries, services)
-        self._history = HostHistory(self._originals.get)
+        self._conversation = Conversation(session_id, config, parts)
         self._appended: list[Mapping[str, Any]] | None = None
-        self._report: Report | None = None
-        self._decided: tuple[int, ...] = ()
 
     # ---- requests ------------------------------------------------------------------------------
 
@@ -110,7 +67,7 @@ class Session:
             history = self._given(messages)
             if self.off:
                 return self._passed_on(history, tools, system)
-            return self._prepare(history, self._tools(tools), system)
+            return self._conversation.request(history, self._tools(tools), system)
 
     async def aprepare(
         self,
@@ -132,7 +89,7 @@ class Session:
             parts = replace(self._parts, archive=OverlayArchive(self._parts.archive))
             twin = Session(self.id, self._config, parts)
             twin.load_state_dict(self.state_dict())
-            twin._scale, twin.off = self._scale, self.off
+            twin.off = self.off
             return twin.prepare(self._given(messages), tools, system)
 
     def append(self, message: Mapping[str, Any]) -> None:
@@ -143,7 +100,7 @@ class Session:
         """
         with self._lock:
             if self._appended is None:
-                if self._report is not None:
+                if self._conversation.report is not None:
                     raise ConfigurationError(
                         "this session was given its history by `prepare`. Received a message by "
                         "`append`. Keep to one of the two, or begin another session."
@@ -165,149 +122,16 @@ class Session:
         """Returns the host's tools, with the reload tool behind them where it is enabled."""
         if not self._config.reload_tool:
             return None if tools is None else list(tools)  # type: ignore[arg-type]
-        definition = reload_tool.tool_definition(self._format.name)
+        definition = reload_tool.tool_definition(self._config.format)
         return [*(tools or ()), definition]  # type: ignore[list-item]
 
     def _passed_on(
         self, history: Messages, tools: Sequence[Mapping[str, Any]] | None, system: System | None
     ) -> Request:
         report = Report(self.id, self._desk.context.request, Status.OFF)
-        self._report = report
+        self._conversation.report = report
         messages: list[Any] = list(history)
         return Request(messages, self._tools(tools), system, Status.OFF, report)
-
-    def _prepare(
-        self, history: Messages, tools: list[dict[str, Any]] | None, system: System | None
-    ) -> Request:
-        wait = self._config.pending_wait
-        whole = repaired(self._format.name, history, wait)
-        said = self._history.read(whole.messages)
-        prefix = self._prefix(tools, system)
-        self._follow(said, prefix)
-        desk, decider = self._desk, self._decider
-        before, failed = desk.context.used_tokens, len(decider.policy.records)
-        edits = decider.decide(desk) if self._is_due() else []
-        self._decided = desk.situation
-        out = self._rendered(said)
-        status = self._status(out, said)
-        report = self._reported(
-            whole, prefix, status, before, edits, decider.policy.records[failed:], out
-        )
-        self._report = report
-        return Request(out.messages, tools, system, status, report)
-
-    def _prefix(
-        self, tools: Sequence[Mapping[str, Any]] | None, system: System | None
-    ) -> TokenAccount:
-        return account(
-            (),
-            self._parts.tokenizer,
-            system=_text_of(system),
-            tools=tools or (),
-            reserved_output_tokens=self._budget.reserved_output_tokens,
-        )
-
-    def _follow(self, said: Sequence[Said], prefix: TokenAccount) -> None:
-        """Brings the desk in step with a history."""
-        pins = self._config.pins
-        segments = self._format.parse([message for _, message in said])
-        if pins is not None:
-            pinned = {at for at, (_, message) in enumerate(said) if pins(message)}
-            segments = tuple(
-                replace(s, pinned=True) if s.position[0] in pinned else s for s in segments
-            )
-        if not self._desk.services.goal and (goal := _goal(segments)):
-            self._desk.entries.follow(goal)
-        self._spans = spans_of(segments, len(said))
-        self._desk.follow(
-            segments,
-            [number for number, _ in said],
-            prefix_tokens=prefix.system + prefix.tools,
-            budget=self._budget,
-        )
-
-    @property
-    def _budget(self) -> TokenBudget:
-        """The limits in counted tokens, so that counts and stubs never change."""
-        budget = self._config.budget
-        if self._scale == 1.0:
-            return budget
-        return replace(
-            budget,
-            max_context_tokens=max(1, int(budget.max_context_tokens / self._scale)),
-            reserved_output_tokens=int(budget.reserved_output_tokens / self._scale),
-        )
-
-    def _is_due(self) -> bool:
-        """True where the policy is to be asked: over the threshold, not twice about the same."""
-        context, cooldown = self._desk.context, self._config.cooldown
-        if context.overflows:
-            return True
-        if not context.under_pressure or self._decided == self._desk.situation:
-            return False
-        last = max((record.request for record in self._desk.log), default=-1)
-        return not cooldown or last < 0 or context.request - last >= cooldown
-
-    def _rendered(self, said: Sequence[Said]) -> Rendering:
-        """Returns the request's messages, and remembers them and what they hide."""
-        history = [message for _, message in said]
-        desk = self._desk
-        if not desk.is_edited:
-            out = Rendering(list(history), [(at,) for at in range(len(history))])  # type: ignore[arg-type]
-        else:
-            out = self._valid(
-                render(self._format, desk.shown(), history, self._spans, desk.covered())
-            )
-        self._history.rendered(out.messages, out.shows, said)
-        self._originals.keep(said, out.messages, desk.present, self._spans)
-        return out
-
-    def _valid(self, out: Rendering) -> Rendering:
-        """Returns a rendering that a provider takes, as far as it can be repaired."""
-        if not problems(self._format.name, out.messages):
-            return out
-        shows = {id(message): shown for message, shown in zip(out.messages, out.shows, strict=True)}
-        again = repaired(self._format.name, out.messages, self._config.pending_wait)
-        messages: list[Any] = list(again.messages)
-        return Rendering(messages, [shows.get(id(message), ()) for message in messages])
-
-    def _status(self, out: Rendering, said: Sequence[Said]) -> Status:
-        if self._desk.context.overflows:
-            return Status.BUDGET_UNREACHABLE
-        same = len(out.messages) == len(said) and all(
-            message is one.message for message, one in zip(out.messages, said, strict=True)
-        )
-        return Status.OK if same else Status.EDITED
-
-    def _reported(
-        self,
-        whole: RepairedHistory,
-        prefix: TokenAccount,
-        status: Status,
-        before: int,
-        edits: Sequence[EditRecord],
-        failures: Sequence[FallbackRecord],
-        out: Rendering,
-    ) -> Report:
-        context, desk = self._desk.context, self._desk
-        return Report(
-            self.id,
-            context.request,
-            status,
-            before,
-            context.used_tokens,
-            context.budget.input_limit,
-            context.budget.threshold_tokens,
-            account_of(context, prefix),
-            self._scale,
-            tuple(edits),
-            tuple(failures),
-            whole.repairs,
-            problems(self._format.name, out.messages),
-            tuple(sorted(desk.asleep)),
-            desk.pinned() if status == Status.BUDGET_UNREACHABLE else (),
-            dict(self._usage),
-        )
 
     # ---- looking and editing -------------------------------------------------------------------
 
@@ -319,12 +143,12 @@ class Session:
     @property
     def report(self) -> Report | None:
         """What the latest `prepare` did; None before the first."""
-        return self._report
+        return self._conversation.report
 
     @property
     def failures(self) -> tuple[FallbackRecord, ...]:
         """Every decision that the policy failed to make."""
-        return self._decider.policy.records
+        return self._conversation.decider.policy.records
 
     def observe(self) -> Observation:
         """Returns the context as policies see it, in arrays of its own."""
@@ -421,22 +245,12 @@ class Session:
         """
         with self._lock:
             asked = reload_tool.read_call(call)
-            original = self._original(asked.segment_id)
+            original = self._conversation.original(asked.segment_id)
             index = self._desk.entries.index(asked.segment_id)
             if original is not None and index >= 0 and self._desk.context.has_arrived(index):
                 self._desk.note_reload(index)
             known = () if original is not None else self._parts.archive.ids(self.id)
-            return reload_tool.answer(self._format.name, asked, original, known)
-
-    def _original(self, segment_id: str) -> Segment | None:
-        """Returns a segment as it was, from the history or else from the archive."""
-        index = self._desk.entries.index(segment_id)
-        if index >= 0 and self._desk.context.has_arrived(index):
-            return self._desk.entries.all[index].segment
-        try:
-            return self._parts.archive.get(self.id, segment_id)
-        except ArchiveError:
-            return None
+            return reload_tool.answer(self._config.format, asked, original, known)
 
     # ---- between calls -------------------------------------------------------------------------
 
@@ -450,9 +264,7 @@ class Session:
             ConfigurationError: when it names no input tokens.
         """
         with self._lock:
-            self._usage = read_usage(usage)
-            counted = self._report.after_tokens if self._report is not None else 0
-            self._scale = token_scale(self._usage["input"], counted, self._scale)
+            self._conversation.record_usage(usage)
 
     def purge(self) -> int:
         """Erases the conversation, archive included; returns how many originals were erased.
@@ -461,7 +273,8 @@ class Session:
         """
         with self._lock:
             erased = self._parts.archive.purge(self.id)
-            self._begin()
+            self._conversation.begin()
+            self._appended = None
             _logger.info("Purged session %r: %d archived segments erased.", self.id, erased)
             return erased
 
@@ -471,18 +284,7 @@ class Session:
         It holds ids, edits and hashes; the originals and summaries are in the archive.
         """
         with self._lock:
-            keys = self._desk.entries.keys
-            return {
-                "version": STATE_VERSION,
-                "format": self._format.name,
-                "goal": self._desk.services.goal,
-                "history": self._history.state_dict(),
-                "segments": [list(key) if key is not None else None for key in keys],
-                "originals": [[n, *place] for n, place in self._originals.places.items()],
-                "log": log_to_json(self._desk.log),
-                "token_scale": self._scale,
-                "decided": list(self._decided),
-            }
+            return self._conversation.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues the conversation of a `state_dict`; `prepare` then brings its history.
@@ -490,36 +292,9 @@ class Session:
         Raises:
             ConfigurationError: for a state that is damaged, of another version or format.
         """
-        found = (state.get("version"), state.get("format"))
-        if found != (STATE_VERSION, self._format.name):
-            raise ConfigurationError(
-                f"this state cannot be loaded: it must be of version {STATE_VERSION} and format "
-                f"{self._format.name!r}. Received {found}. Pass what `state_dict` of this program "
-                "version returned, to a manager of the same format."
-            )
         with self._lock:
-            log = log_from_json(state["log"])
-            self._begin()
-            self._desk.entries.follow(state["goal"])
-            self._desk.entries.restore(
-                [(key[0], key[1]) if key is not None else None for key in state["segments"]]
-            )
-            self._desk.log = log
-            self._originals.places = {n: (first, at) for n, first, at in state["originals"]}
-            self._history.load_state_dict(state["history"])
-            self._scale = float(state["token_scale"])
-            self._decided = tuple(state["decided"])
+            self._conversation.load_state_dict(state)
 
-
-def _goal(segments: Sequence[Segment]) -> str:
-    """Returns the first thing that a user said."""
-    said = (s.text for s in segments if s.role == Role.USER and s.kind == Kind.TEXT)
-    return next(said, "")
-
-
-def _text_of(system: System | None) -> str:
-    """Returns what can be read of a system prompt."""
-    if system is None or isinstance(system, str):
-        return system or ""
-    texts = (block.get("text") for block in system if isinstance(block, Mapping))
-    return "\n".join(text for text in texts if isinstance(text, str))
+    @property
+    def _desk(self) -> Desk:
+        return self._conversation.desk

@@ -82,10 +82,10 @@ def test_whatever_a_policy_does_requests_are_valid_and_can_be_taken_back(
     edited = [r for r in session.log if r.rows]
     assert len(edited) > 5
     hidden = {i for r in edited if r.op in (Op.FOLD, Op.DROP) for i in r.targets}
-    known = set(session._parts.archive.ids(session.id))
+    known = set(session._conversation.parts.archive.ids(session.id))
     assert hidden <= known
     session.undo_all()
-    session._config = manager(format).config
+    session._conversation.config = manager(format).config
     assert same_objects(session.prepare(messages).messages, messages)
     assert not list(session.log.live_since(-1))
 
@@ -268,11 +268,11 @@ def test_any_branch_is_valid_and_coming_back_restores_the_request(
     format: str, seed: int, data: Any
 ) -> None:
     hosts = list(requests_of(history(format, seed, 10)))
+    quiet = manager(format).config
     session = manager(format, Stubborn(), ALWAYS).session(str(seed))
     for host in hosts:
         sent = session.prepare(host)
-    session._decider.policy._policy = session._decider._rule  # no more edits
-    session._config = manager(format).config
+    session._conversation.config = quiet  # no more edits
     for _ in range(3):
         base = data.draw(st.sampled_from(hosts))
         branch = [*base, {"role": "user", "content": data.draw(st.sampled_from(["a", "b"]))}]

@@ -1,0 +1,269 @@
+"""From a history to a request: the parts of one conversation, and what happens between calls."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from contextpilot.archives.base import Archive
+from contextpilot.core.budget import TokenBudget
+from contextpilot.core.segment import Kind, Role, Segment
+from contextpilot.edits.services import Services
+from contextpilot.errors import ArchiveError, ConfigurationError
+from contextpilot.manager.accounting import TokenAccount, account, account_of
+from contextpilot.manager.config import ManagerConfig
+from contextpilot.manager.deciding import Decider
+from contextpilot.manager.desk import Desk
+from contextpilot.manager.fallback import FallbackLimits
+from contextpilot.manager.formats import Rendering, format_of, render, spans_of
+from contextpilot.manager.history import HostHistory, Said
+from contextpilot.manager.markers import with_markers
+from contextpilot.manager.originals import Originals
+from contextpilot.manager.repairing import repaired
+from contextpilot.manager.report import Report, Request, Status, System
+from contextpilot.manager.showing import covered, pinned, shown
+from contextpilot.manager.state import STATE_VERSION, log_from_json, log_to_json
+from contextpilot.manager.usage import read_usage, token_scale
+from contextpilot.messages.problem import Problem
+from contextpilot.messages.validate import problems
+from contextpilot.policies.base import Policy
+from contextpilot.summarizers.base import Summarizer
+from contextpilot.tokenizers.base import Tokenizer
+
+Messages: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the sessions of a manager work with. All of it must be safe to share by threads."""
+
+    policy: Policy
+    rule: Policy
+    limits: FallbackLimits | None
+    summarizer: Summarizer
+    tokenizer: Tokenizer
+    archive: Archive
+
+
+class Conversation:
+    """One conversation without a lock; `Session` has it.
+
+    Attributes:
+        desk: the live context, its log and its observation.
+        decider: the policy, and what stands in for it.
+        format: of the messages.
+        report: of the latest request; None before the first.
+    """
+
+    def __init__(self, session_id: str, config: ManagerConfig, parts: Parts) -> None:
+        self.id, self.config, self.parts = session_id, config, parts
+        self.format = format_of(config.format)
+        self.decider = Decider(parts.policy, parts.rule, parts.limits, config)
+        self.decider.reset(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
+        self._scale = 1.0
+        self._usage: dict[str, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Forgets the conversation; what usage has taught of the tokenizer stays."""
+        parts = self.parts
+        services = Services(parts.tokenizer, parts.summarizer, parts.archive, session=self.id)
+        self.desk = Desk(services, self.config)
+        self._originals = Originals(self.format, self.desk.entries, services)
+        self._history = HostHistory(self._originals.get)
+        self._spans: dict[int, range] = {}
+        self._decided: tuple[int, ...] = ()
+        self.report: Report | None = None
+
+    def request(
+        self, history: Messages, tools: list[dict[str, Any]] | None, system: System | None
+    ) -> Request:
+        """Returns the request for a history; arguments as in `Session.prepare`.
+
+        Raises:
+            MessageFormatError: for messages that are not in the conversation's format.
+        """
+        desk, failures = self.desk, len(self.decider.policy.records)
+        whole = repaired(self.format.name, history, self.config.pending_wait)
+        said = self._history.read(whole.messages)
+        prefix = self._prefix(tools, system)
+        self._follow(said, prefix)
+        before = desk.context.used_tokens
+        edits = self.decider.decide(desk) if self._is_due() else []
+        self._decided = desk.situation
+        out, left = self._rendered(said)
+        status = self._status(out, said)
+        context = desk.context
+        report = Report(
+            session=self.id,
+            request=context.request,
+            status=status,
+            before_tokens=before,
+            after_tokens=context.used_tokens,
+            input_limit=context.budget.input_limit,
+            threshold_tokens=context.budget.threshold_tokens,
+            account=account_of(context, prefix),
+            token_scale=self._scale,
+            edits=tuple(edits),
+            failures=self.decider.policy.records[failures:],
+            repairs=whole.repairs,
+            problems=left,
+            asleep=tuple(sorted(desk.asleep)),
+            pinned=pinned(desk) if status == Status.BUDGET_UNREACHABLE else (),
+            usage=dict(self._usage),
+        )
+        self.report = report
+        return Request(out.messages, tools, system, status, report)
+
+    def original(self, segment_id: str) -> Segment | None:
+        """Returns a segment as it was, from the history or else from the archive."""
+        entries = self.desk.entries
+        index = entries.index(segment_id)
+        if index >= 0 and self.desk.context.has_arrived(index):
+            return entries.all[index].segment
+        try:
+            return self.parts.archive.get(self.id, segment_id)
+        except ArchiveError:
+            return None
+
+    def record_usage(self, usage: object) -> None:
+        """Takes what the provider reported; as `Session.record_usage`."""
+        self._usage = read_usage(usage)
+        counted = self.report.after_tokens if self.report is not None else 0
+        self._scale = token_scale(self._usage["input"], counted, self._scale)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns what continues the conversation in another process, as plain JSON."""
+        keys = self.desk.entries.keys
+        return {
+            "version": STATE_VERSION,
+            "format": self.format.name,
+            "goal": self.desk.services.goal,
+            "history": self._history.state_dict(),
+            "segments": [list(key) if key is not None else None for key in keys],
+            "originals": [[n, *place] for n, place in self._originals.places.items()],
+            "log": log_to_json(self.desk.log),
+            "token_scale": self._scale,
+            "decided": list(self._decided),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues the conversation of a `state_dict`; as `Session.load_state_dict`."""
+        found = (state.get("version"), state.get("format"))
+        if found != (STATE_VERSION, self.format.name):
+            raise ConfigurationError(
+                f"this state cannot be loaded: it must be of version {STATE_VERSION} and format "
+                f"{self.format.name!r}. Received {found}. Pass what `state_dict` of this program "
+                "version returned, to a manager of the same format."
+            )
+        log = log_from_json(state["log"])
+        self.begin()
+        entries = self.desk.entries
+        entries.follow(state["goal"])
+        entries.restore([(k[0], k[1]) if k is not None else None for k in state["segments"]])
+        self.desk.log = log
+        self._originals.places = {n: (first, at) for n, first, at in state["originals"]}
+        self._history.load_state_dict(state["history"])
+        self._scale = float(state["token_scale"])
+        self._decided = tuple(state["decided"])
+
+    # ---- the steps of a request ----------------------------------------------------------------
+
+    def _prefix(
+        self, tools: Sequence[Mapping[str, Any]] | None, system: System | None
+    ) -> TokenAccount:
+        return account(
+            (),
+            self.parts.tokenizer,
+            system=_text_of(system),
+            tools=tools or (),
+            reserved_output_tokens=self._budget.reserved_output_tokens,
+        )
+
+    def _follow(self, said: Sequence[Said], prefix: TokenAccount) -> None:
+        """Brings the desk in step with a history."""
+        pins = self.config.pins
+        segments = self.format.parse([message for _, message in said])
+        if pins is not None:
+            kept = {at for at, (_, message) in enumerate(said) if pins(message)}
+            segments = tuple(
+                replace(s, pinned=True) if s.position[0] in kept else s for s in segments
+            )
+        if not self.desk.services.goal and (goal := _goal(segments)):
+            self.desk.entries.follow(goal)
+        self._spans = spans_of(segments, len(said))
+        self.desk.follow(
+            segments,
+            [number for number, _ in said],
+            prefix_tokens=prefix.system + prefix.tools,
+            budget=self._budget,
+        )
+
+    @property
+    def _budget(self) -> TokenBudget:
+        """The limits in counted tokens, so that counts and stubs never change."""
+        budget = self.config.budget
+        if self._scale == 1.0:
+            return budget
+        return replace(
+            budget,
+            max_context_tokens=max(1, int(budget.max_context_tokens / self._scale)),
+            reserved_output_tokens=int(budget.reserved_output_tokens / self._scale),
+        )
+
+    def _is_due(self) -> bool:
+        """True where the policy is to be asked: over the threshold, not twice about the same."""
+        context, cooldown = self.desk.context, self.config.cooldown
+        if context.overflows:
+            return True
+        if not context.under_pressure or self._decided == self.desk.situation:
+            return False
+        last = max((record.request for record in self.desk.log), default=-1)
+        return not cooldown or last < 0 or context.request - last >= cooldown
+
+    def _rendered(self, said: Sequence[Said]) -> tuple[Rendering, tuple[Problem, ...]]:
+        """Returns the request's messages, and what is wrong with them; remembers what they hide."""
+        history: list[Any] = [message for _, message in said]
+        desk, name = self.desk, self.format.name
+        out = Rendering(history, [(at,) for at in range(len(history))])
+        if desk.is_edited:
+            out = render(self.format, shown(desk), history, self._spans, covered(desk))
+            out = with_markers(out, history)
+        found = problems(name, out.messages)
+        if found:  # what an edit may leave of a history that was not quite right
+            out = self._mended(out)
+            found = problems(name, out.messages)
+        self._history.rendered(out.messages, out.shows, said)
+        self._originals.keep(said, out.messages, desk.present, self._spans)
+        return out, found
+
+    def _mended(self, out: Rendering) -> Rendering:
+        """Returns a rendering that a provider takes, as far as it can be repaired."""
+        again = repaired(self.format.name, out.messages, self.config.pending_wait)
+        shows = {id(message): shown for message, shown in zip(out.messages, out.shows, strict=True)}
+        messages: list[Any] = list(again.messages)
+        return Rendering(messages, [shows.get(id(message), ()) for message in messages])
+
+    def _status(self, out: Rendering, said: Sequence[Said]) -> Status:
+        if self.desk.context.overflows:
+            return Status.BUDGET_UNREACHABLE
+        same = len(out.messages) == len(said) and all(
+            message is one.message for message, one in zip(out.messages, said, strict=True)
+        )
+        return Status.OK if same else Status.EDITED
+
+
+def _goal(segments: Sequence[Segment]) -> str:
+    """Returns the first thing that a user said."""
+    said = (s.text for s in segments if s.role == Role.USER and s.kind == Kind.TEXT)
+    return next(said, "")
+
+
+def _text_of(system: System | None) -> str:
+    """Returns what can be read of a system prompt."""
+    if system is None or isinstance(system, str):
+        return system or ""
+    texts = (block.get("text") for block in system if isinstance(block, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
