@@ -26,7 +26,7 @@ from contextpilot.messages.envelope import RESULT, Envelope, hollow
 from contextpilot.messages.layout import lay_out
 from contextpilot.messages.rendered import RenderedSegment
 
-__all__ = ["parse", "render"]
+__all__ = ["extend", "parse", "render"]
 
 _ELSEWHERE = "Pass it as the request's own 'system' argument, outside the messages."
 _RESULTS = "Write results as 'tool_result' blocks of a user message."
@@ -47,7 +47,17 @@ def parse(messages: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
         MessageFormatError: naming the first message that is not in this format.
     """
     builder = SegmentBuilder()
-    for index, message, role in each_message(messages, _ROLES):
+    extend(builder, messages)
+    return builder.finish()
+
+
+def extend(builder: SegmentBuilder, messages: Sequence[Mapping[str, Any]], start: int = 0) -> None:
+    """Appends the segments of the messages from `start` on; the builder has those before.
+
+    Raises:
+        MessageFormatError: as `parse`. The builder is of no more use then.
+    """
+    for index, message, role in each_message(messages, _ROLES, start):
         content = message.get("content")
         if role == "assistant":
             parts = tuple(_parts(content, index))
@@ -57,7 +67,6 @@ def parse(messages: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
         else:
             parts = tuple(_parts(content, index))
             builder.user(Kind.TEXT, (_envelope(message, bool(parts), 1), *parts), (index, 0))
-    return builder.finish()
 
 
 def render(segments: Sequence[RenderedSegment]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from contextpilot.core.segment import Kind, Part, Role, Segment, Source, Trust
@@ -31,11 +31,16 @@ class SegmentBuilder:
     A result belongs to the nearest preceding unanswered call of its id, since some servers re-use
     ids; calls of one turn that share an id are answered in call order. A result that answers
     nothing becomes a segment without exchange: removing it is a repair, not a matter of reading.
+    More may be appended after `finish`; what is the same then is the same object.
     """
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
         self._open: dict[str, list[_OpenCalls]] = {}
+        self._spoken: list[int] = []
+        self._with_results: set[int] = set()
+        self._finished: list[Segment] = []
+        self._special: set[int] = set()
 
     def system(self, parts: tuple[Part, ...], index: int, name: str = "") -> None:
         """Appends a system or developer message; it is pinned."""
@@ -58,18 +63,12 @@ class SegmentBuilder:
     ) -> None:
         """Appends one part of a user message."""
         source, trust = _AUTHORITY[kind]
-        self._segments.append(
-            Segment(
-                self._next_id(),
-                Role.USER,
-                kind,
-                parts,
-                source,
-                trust,
-                name=name,
-                position=position,
-            )
+        segment = Segment(
+            self._next_id(), Role.USER, kind, parts, source, trust, name=name, position=position
         )
+        if kind == Kind.TEXT and _says_something(segment):
+            self._spoken.append(len(self._segments))
+        self._segments.append(segment)
 
     def turn(self, parts: tuple[Part, ...], index: int, name: str = "") -> None:
         """Appends an assistant turn; with calls it opens the exchange "x<number of the turn>"."""
@@ -106,6 +105,9 @@ class SegmentBuilder:
             exchange = self._segments[calls.turn].exchange
             if not calls.names:
                 stack.pop()
+            if not stack:
+                del self._open[call_id]
+        self._with_results.add(position[0])
         self._segments.append(
             Segment(
                 self._next_id(),
@@ -123,42 +125,48 @@ class SegmentBuilder:
 
     def finish(self) -> tuple[Segment, ...]:
         """Returns the segments, with what must stay pinned and unanswered turns pending."""
-        segments = self._segments
-        for stack in self._open.values():
-            for calls in stack:
-                segments[calls.turn] = replace(segments[calls.turn], pending=True)
-        for number in self._pins():
-            segments[number] = replace(segments[number], pinned=True)
-        return tuple(segments)
+        segments, finished = self._segments, self._finished
+        finished += segments[len(finished) :]
+        pending = {calls.turn for stack in self._open.values() for calls in stack}
+        pins = self._pins()
+        for number in self._special | pending | pins:
+            segment, before = segments[number], finished[number]
+            pinned = segment.pinned or number in pins
+            if (before.pinned, before.pending) != (pinned, number in pending):
+                finished[number] = replace(segment, pinned=pinned, pending=number in pending)
+        self._special = pending | pins
+        return tuple(finished)
 
     def _next_id(self) -> str:
         return f"s{len(self._segments) + 1}"
 
-    def _pins(self) -> set[int]:
-        """Returns the first user text, and texts and images of the latest message with user text.
 
-        Where that message also carries results, its text is often a harness's reminder: the
-        latest one without results, which is the user's own request, is pinned too.
-        """
-        segments = self._segments
-        with_results = {s.position[0] for s in segments if s.kind == Kind.RESULT}
-        spoken = [
-            number
-            for number, segment in enumerate(segments)
-            if segment.role == Role.USER and segment.kind == Kind.TEXT and _says_something(segment)
-        ]
-        latest: set[int] = set()
-        for number in reversed(spoken):
-            latest.add(segments[number].position[0])
-            if segments[number].position[0] not in with_results:
-                break
-        # only the two ends of the walk count: reminders in between are history
-        requests = {max(latest), min(latest)} if latest else set()
-        return set(spoken[:1]) | {
-            number
-            for number, segment in enumerate(segments)
-            if segment.position[0] in requests and segment.kind in (Kind.TEXT, Kind.IMAGE)
-        }
+def pins_of(segments: Sequence[Segment], *, goal: bool = True) -> set[int]:
+    """Returns which segments hold the goal and the latest request of the user.
+
+    The goal is the first user text, where `goal` is True. The latest request is the texts and
+    images of the latest message with user text. Where that message also carries results, its text
+    is often a harness's reminder: the latest one without results, which is the user's own
+    request, counts too.
+    """
+    with_results = {s.position[0] for s in segments if s.kind == Kind.RESULT}
+    spoken = [
+        number
+        for number, segment in enumerate(segments)
+        if segment.role == Role.USER and segment.kind == Kind.TEXT and _says_something(segment)
+    ]
+    latest: set[int] = set()
+    for number in reversed(spoken):
+        latest.add(segments[number].position[0])
+        if segments[number].position[0] not in with_results:
+            break
+    # only the two ends of the walk count: reminders in between are history
+    requests = {max(latest), min(latest)} if latest else set()
+    return {*spoken[:goal]} | {
+        number
+        for number, segment in enumerate(segments)
+        if segment.position[0] in requests and segment.kind in (Kind.TEXT, Kind.IMAGE)
+    }
 
 
 def _says_something(segment: Segment) -> bool:

@@ -17,13 +17,14 @@ def malformed(index: int, problem: str, received: object, remedy: str) -> Messag
 
 
 def each_message(
-    messages: Sequence[Mapping[str, Any]], roles: Mapping[str, str]
+    messages: Sequence[Mapping[str, Any]], roles: Mapping[str, str], start: int = 0
 ) -> Iterator[tuple[int, Mapping[str, Any], str]]:
     """Yields (index, message, role).
 
     Args:
         messages: the host's list.
         roles: the format's roles; those it does not take map to a remedy, the others to "".
+        start: the first index to yield.
 
     Raises:
         MessageFormatError: at the first entry that is not a mapping with such a role.
@@ -33,7 +34,7 @@ def each_message(
             f"messages must be a list of dicts. Received {type(messages).__name__}. "
             "Pass the whole conversation, oldest message first."
         )
-    for index, message in enumerate(messages):
+    for index, message in enumerate(messages[start:] if start else messages, start):
         if not isinstance(message, Mapping):
             raise malformed(
                 index, "a message must be a dict", message,

@@ -26,7 +26,7 @@ from contextpilot.messages.layout import lay_out
 from contextpilot.messages.openai_wire import REASONING_KEYS, OpenAIWire
 from contextpilot.messages.rendered import RenderedSegment
 
-__all__ = ["fold_arguments", "parse", "render"]
+__all__ = ["extend", "fold_arguments", "parse", "render"]
 
 _ROLES = {
     "system": "",
@@ -51,7 +51,17 @@ def parse(messages: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
         MessageFormatError: naming the first message that is not in this format.
     """
     builder = SegmentBuilder()
-    for index, message, role in each_message(messages, _ROLES):
+    extend(builder, messages)
+    return builder.finish()
+
+
+def extend(builder: SegmentBuilder, messages: Sequence[Mapping[str, Any]], start: int = 0) -> None:
+    """Appends the segments of the messages from `start` on; the builder has those before.
+
+    Raises:
+        MessageFormatError: as `parse`. The builder is of no more use then.
+    """
+    for index, message, role in each_message(messages, _ROLES, start):
         name = message.get("name")
         name = name if isinstance(name, str) else ""
         content = tuple(_content(message, index))
@@ -65,7 +75,6 @@ def parse(messages: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
             builder.result(call_id, _sealed(message, content, content), (index, 0), name)
         else:
             builder.system(_sealed(message, content, content), index, name)
-    return builder.finish()
 
 
 def render(segments: Sequence[RenderedSegment]) -> list[dict[str, Any]]:
