@@ -128,7 +128,7 @@ class SegmentBuilder:
         segments, finished = self._segments, self._finished
         finished += segments[len(finished) :]
         pending = {calls.turn for stack in self._open.values() for calls in stack}
-        pins = self._pins()
+        pins = pins_of(segments)
         for number in self._special | pending | pins:
             segment, before = segments[number], finished[number]
             pinned = segment.pinned or number in pins
