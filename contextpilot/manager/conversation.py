@@ -92,7 +92,7 @@ class Conversation:
         self._follow(said, prefix)
         before = desk.context.used_tokens
         edits = self.decider.decide(desk) if self._is_due() else []
-        self._decided = desk.situation
+        self._decided = (*desk.situation, len(desk.log))
         out, left = self._rendered(said)
         status = self._status(out, said)
         context = desk.context
@@ -216,12 +216,18 @@ class Conversation:
     def _is_due(self) -> bool:
         """True where the policy is to be asked: over the threshold, not twice about the same."""
         context, cooldown = self.desk.context, self.config.cooldown
+        if self._is_retry():
+            return False  # what could not be made to fit then does not fit now
         if context.overflows:
             return True
-        if not context.under_pressure or self._decided == self.desk.situation:
+        if not context.under_pressure or self._decided[:-1] == self.desk.situation:
             return False
         last = max((record.request for record in self.desk.log), default=-1)
         return not cooldown or last < 0 or context.request - last >= cooldown
+
+    def _is_retry(self) -> bool:
+        """True where this was decided about, and nothing was edited, undone or said since."""
+        return self._decided == (*self.desk.situation, len(self.desk.log))
 
     def _rendered(self, said: Sequence[Said]) -> tuple[Rendering, tuple[Problem, ...]]:
         """Returns the request's messages, and what is wrong with them; remembers what they hide."""
