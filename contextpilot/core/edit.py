@@ -115,7 +115,7 @@ class Outcome(StrEnum):
     APPLIED = "applied"
     REJECTED_INFLATED = "rejected_inflated"
     REJECTED_EMPTY_SUMMARY = "rejected_empty_summary"
-    REJECTED_FAILED_SUMMARY = "rejected_failed_summary"
+    REJECTED_FAILED_SUMMARY = "rejected_summarizer_error"
 
 
 ChangeRow: TypeAlias = tuple[int, ...]

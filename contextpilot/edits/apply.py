@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -32,8 +33,10 @@ from contextpilot.edits.check import check_edit
 from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
 from contextpilot.edits.made import summary_segment
 from contextpilot.edits.services import Services
-from contextpilot.errors import SummarizerError
+from contextpilot.summarizers.error_text import is_error_text
 from contextpilot.tokenizers.count import MESSAGE_TOKENS
+
+_logger = logging.getLogger(__name__)
 
 # Plain integers: enumeration members are slow to compare and to store.
 _ABSENT, _FULL = int(Form.ABSENT), int(Form.FULL)
@@ -286,9 +289,13 @@ def _ask_summarizer(
 ) -> tuple[str, int, tuple[int, int], Outcome | None]:
     """Returns text, its unscaled tokens, (input, output) tokens, and why it is unusable, if so."""
     read = sum([services.text_tokens(entry) for entry in originals])
+    segments = [entry.segment for entry in originals]
     try:
-        text = services.summarize([entry.segment for entry in originals], max_tokens)
-    except SummarizerError:
+        text = services.summarize(segments, max_tokens)
+    except Exception as error:  # the summarizer may be anybody's; nothing is replaced
+        _logger.warning("The summarizer failed with %s.", type(error).__name__)
+        return "", 0, (read, 0), Outcome.REJECTED_FAILED_SUMMARY
+    if not isinstance(text, str) or is_error_text(text, [s.text for s in segments]):
         return "", 0, (read, 0), Outcome.REJECTED_FAILED_SUMMARY
     if not text or text.isspace():
         return "", 0, (read, 0), Outcome.REJECTED_EMPTY_SUMMARY

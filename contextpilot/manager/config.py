@@ -7,12 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from contextpilot.core.budget import TokenBudget
+from contextpilot.core.edit import EditRecord
 from contextpilot.core.prices import PRICE_PRESETS, Prices
+from contextpilot.core.segment import Trust
 from contextpilot.errors import ConfigurationError, did_you_mean
 from contextpilot.manager.windows import context_window
 
 Pins: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """Takes one of the host's messages; True: no edit may touch any of it."""
+
+Trusts: TypeAlias = Callable[[Mapping[str, Any]], Trust | None]
+"""Takes one of the host's messages; returns the most authority that it has, None: its role's."""
+
+EditCallback: TypeAlias = Callable[[str, EditRecord], object]
+"""Takes a session's id and a record of its log, once for each record, in order."""
 
 DEFAULT_RESERVED_TOKENS = 4096
 """Kept free for the answer where no budget is given, or a quarter of a small window."""
@@ -40,6 +48,16 @@ class ManagerConfig:
         prices: what tokens cost.
         reload_output_tokens: what the model writes to ask for an original.
         pins: which messages stay as they are, besides system, goal and latest user request.
+        pin_goal: whether the first user text stays. In a chat of many subjects it need not.
+        synthetic: which messages of role user were written by a manager, not by the user: earlier
+            summaries, reminders. They are never taken for a request, and summaries consume them.
+        trust: how much authority messages have, where it is less than their role's.
+        allow_tools: the results of these tools alone may be edited; None: of all.
+        deny_tools: the exchanges of these tools are never edited.
+        on_edit: is told every record of a log; what it raises is logged and goes no further.
+        secret: keys the boundaries around data, so that a text which knows the id of its session
+            cannot foresee them.
+        trust_note: whether the system prompt says how data is framed and what trust means.
     """
 
     format: str = "openai"
@@ -54,6 +72,14 @@ class ManagerConfig:
     prices: Prices = field(default_factory=Prices)
     reload_output_tokens: int = 600
     pins: Pins | None = None
+    pin_goal: bool = True
+    synthetic: Pins | None = None
+    trust: Trusts | None = None
+    allow_tools: frozenset[str] | None = None
+    deny_tools: frozenset[str] = frozenset()
+    on_edit: EditCallback | None = None
+    secret: bytes = b""
+    trust_note: bool = False
 
     def __post_init__(self) -> None:
         """Refuses settings that nothing could be done with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +21,34 @@ from contextpilot.manager.fallback import FallbackLimits
 from contextpilot.manager.formats import Rendering, format_of, render, spans_of
 from contextpilot.manager.history import HostHistory, Said
 from contextpilot.manager.markers import with_markers
+from contextpilot.manager.marking import marked
 from contextpilot.manager.originals import Originals
+from contextpilot.manager.overflow import Overflow
 from contextpilot.manager.repairing import repaired
 from contextpilot.manager.report import Report, Request, Status, System
 from contextpilot.manager.showing import covered, pinned, shown
 from contextpilot.manager.state import STATE_VERSION, log_from_json, log_to_json
+from contextpilot.manager.trust import nonce_of, noted_messages, noted_system, trust_note
 from contextpilot.manager.usage import read_usage, token_scale
 from contextpilot.messages.problem import Problem
 from contextpilot.messages.validate import problems
 from contextpilot.policies.base import Policy
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers.base import Tokenizer
+from contextpilot.tokenizers.count import segment_tokens
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]
+
+_logger = logging.getLogger(__name__)
+
+_TRIES = 4
+"""How often a request that came out longer than it was counted is shortened."""
+
+_NEAR = 0.7
+"""Share of the limit from which on a request is counted as it is written."""
+
+_SHORTER = 0.8
+"""What a request that a provider refused is brought down to, where it did not say to what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,9 @@ class Conversation:
         self.decider = Decider(parts.policy, parts.rule, parts.limits, config)
         self.decider.reset(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
         self._scale = 1.0
+        self._window = 0
         self._usage: dict[str, int] = {}
+        self.nonce = nonce_of(session_id, config.secret)
         self.begin()
 
     def begin(self) -> None:
@@ -75,6 +93,8 @@ class Conversation:
         self._history = HostHistory(self._originals.get)
         self._spans: dict[int, range] = {}
         self._decided: tuple[int, ...] = ()
+        self._given: tuple[Messages, list[dict[str, Any]] | None, System | None] | None = None
+        self._told = 0
         self.report: Report | None = None
 
     def request(
@@ -85,15 +105,30 @@ class Conversation:
         Raises:
             MessageFormatError: for messages that are not in the conversation's format.
         """
+        self._given = (history, tools, system)
+        if self.config.trust_note and (self.format.name != "openai" or system is not None):
+            system = noted_system(system, trust_note(self.nonce))
         desk, failures = self.desk, len(self.decider.policy.records)
         whole = repaired(self.format.name, history, self.config.pending_wait)
         said = self._history.read(whole.messages)
         prefix = self._prefix(tools, system)
         self._follow(said, prefix)
         before = desk.context.used_tokens
+        situation, retried = desk.situation, self._is_retry()
         edits = self.decider.decide(desk) if self._is_due() else []
-        self._decided = (*desk.situation, len(desk.log))
-        out, left = self._rendered(said)
+        out, left = self._rendered(said, system)
+        # framing and repairs may take more than the context counts
+        for _ in range(0 if retried else _TRIES):
+            over = self._over_limit(out, said)
+            if over <= 0:
+                break
+            more = self.decider.decide(self._tightened(over))
+            if not more:
+                break
+            edits += more
+            out, left = self._rendered(said, system)
+        self._decided = (*situation, len(desk.log))
+        self._remember(out, said)
         status = self._status(out, said)
         context = desk.context
         report = Report(
@@ -102,8 +137,8 @@ class Conversation:
             status=status,
             before_tokens=before,
             after_tokens=context.used_tokens,
-            input_limit=context.budget.input_limit,
-            threshold_tokens=context.budget.threshold_tokens,
+            input_limit=self._budget.input_limit,
+            threshold_tokens=self._budget.threshold_tokens,
             account=account_of(context, prefix),
             token_scale=self._scale,
             edits=tuple(edits),
@@ -115,7 +150,44 @@ class Conversation:
             usage=dict(self._usage),
         )
         self.report = report
+        self.tell()
         return Request(out.messages, tools, system, status, report)
+
+    def again(self, overflow: Overflow) -> Request:
+        """Returns a shorter request for the history that was too long for the provider.
+
+        What it said of the window and of the request's length holds from now on; where it said
+        nothing, a request of this length is taken to be too long.
+
+        Raises:
+            ConfigurationError: when there was no request yet.
+        """
+        if self.report is None or self._given is None:
+            raise ConfigurationError(
+                "there is no request to make again. Call `prepare` first, in this process."
+            )
+        counted = self.report.after_tokens
+        if overflow.window:
+            self._window = min(overflow.window, self._window or overflow.window)
+        if overflow.sent:
+            self._scale = max(self._scale, token_scale(overflow.sent, counted, self._scale))
+        if counted <= self._budget.input_limit:  # it would fit by all that is known, yet it did not
+            budget = self.config.budget
+            room = int(counted * self._scale * _SHORTER) + budget.reserved_output_tokens
+            self._window = min(room, self._window or room)
+        return self.request(*self._given)
+
+    def tell(self) -> None:
+        """Tells the host's callback every record that it has not been told."""
+        callback, log = self.config.on_edit, self.desk.log
+        while self._told < len(log):
+            record = log[self._told]
+            self._told += 1
+            if callback is not None:
+                try:
+                    callback(self.id, record)
+                except Exception:  # the host's own affair; its request goes out all the same
+                    _logger.exception("`on_edit` failed at record %d.", record.id)
 
     def original(self, segment_id: str) -> Segment | None:
         """Returns a segment as it was, from the history or else from the archive."""
@@ -147,6 +219,7 @@ class Conversation:
             "log": log_to_json(self.desk.log),
             "token_scale": self._scale,
             "decided": list(self._decided),
+            "window": self._window,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -168,6 +241,8 @@ class Conversation:
         self._history.load_state_dict(state["history"])
         self._scale = float(state["token_scale"])
         self._decided = tuple(state["decided"])
+        self._window = int(state["window"])
+        self._told = len(log)
 
     # ---- the steps of a request ----------------------------------------------------------------
 
@@ -184,13 +259,8 @@ class Conversation:
 
     def _follow(self, said: Sequence[Said], prefix: TokenAccount) -> None:
         """Brings the desk in step with a history."""
-        pins = self.config.pins
-        segments = self.format.parse([message for _, message in said])
-        if pins is not None:
-            kept = {at for at, (_, message) in enumerate(said) if pins(message)}
-            segments = tuple(
-                replace(s, pinned=True) if s.position[0] in kept else s for s in segments
-            )
+        messages = [message for _, message in said]
+        segments = marked(self.format.parse(messages), messages, self.config)
         if not self.desk.services.goal and (goal := _goal(segments)):
             self.desk.entries.follow(goal)
         self._spans = spans_of(segments, len(said))
@@ -205,6 +275,10 @@ class Conversation:
     def _budget(self) -> TokenBudget:
         """The limits in counted tokens, so that counts and stubs never change."""
         budget = self.config.budget
+        if self._window:  # what a provider said goes before what was set
+            reserved = min(budget.reserved_output_tokens, self._window // 4)
+            window = min(self._window, budget.max_context_tokens)
+            budget = replace(budget, max_context_tokens=window, reserved_output_tokens=reserved)
         if self._scale == 1.0:
             return budget
         return replace(
@@ -229,21 +303,60 @@ class Conversation:
         """True where this was decided about, and nothing was edited, undone or said since."""
         return self._decided == (*self.desk.situation, len(self.desk.log))
 
-    def _rendered(self, said: Sequence[Said]) -> tuple[Rendering, tuple[Problem, ...]]:
-        """Returns the request's messages, and what is wrong with them; remembers what they hide."""
+    def _rendered(
+        self, said: Sequence[Said], system: System | None
+    ) -> tuple[Rendering, tuple[Problem, ...]]:
+        """Returns the request's messages, and what is wrong with them."""
         history: list[Any] = [message for _, message in said]
         desk, name = self.desk, self.format.name
         out = Rendering(history, [(at,) for at in range(len(history))])
         if desk.is_edited:
-            out = render(self.format, shown(desk), history, self._spans, covered(desk))
+            out = render(self.format, shown(desk), history, self._spans, covered(desk), self.nonce)
             out = with_markers(out, history)
+        if self.config.trust_note and name == "openai" and system is None:
+            out = Rendering(*noted_messages(out.messages, out.shows, trust_note(self.nonce)))
         found = problems(name, out.messages)
         if found:  # what an edit may leave of a history that was not quite right
             out = self._mended(out)
             found = problems(name, out.messages)
-        self._history.rendered(out.messages, out.shows, said)
-        self._originals.keep(said, out.messages, desk.present, self._spans)
         return out, found
+
+    def _remember(self, out: Rendering, said: Sequence[Said]) -> None:
+        """Remembers a request, and what it hides."""
+        self._history.rendered(out.messages, out.shows, said)
+        self._originals.keep(said, out.messages, self.desk.present, self._spans)
+
+    def _over_limit(self, out: Rendering, said: Sequence[Said]) -> int:
+        """Returns by how many tokens a request is over the limit, as it is really written."""
+        context, limit = self.desk.context, self._budget.input_limit
+        if context.used_tokens < _NEAR * limit or not self.desk.is_edited:
+            return 0
+        return context.used_tokens + self._uncounted(out, said) - limit
+
+    def _uncounted(self, out: Rendering, said: Sequence[Said]) -> int:
+        """Returns what a request's messages take beyond what the context counts."""
+        desk, tokenizer = self.desk, self.parts.tokenizer
+        hosts = {id(one.message): at for at, one in enumerate(said)}
+        whole = [0] * len(said)
+        for index in desk.present.indices:
+            entry = desk.entries.all[index]
+            whole[entry.segment.position[0]] += entry.full_tokens
+        tokens = 0
+        for message in out.messages:
+            at = hosts.get(id(message), -1)
+            if at >= 0:
+                tokens += whole[at]
+            else:
+                tokens += sum(segment_tokens(tokenizer, s) for s in self.format.parse([message]))
+        return tokens - desk.context.total
+
+    def _tightened(self, tokens: int) -> Desk:
+        """Returns the desk with that much less room for this request."""
+        context = self.desk.context
+        budget = context.budget
+        room = max(budget.reserved_output_tokens + 1, budget.max_context_tokens - tokens)
+        context.budget = replace(budget, max_context_tokens=room)
+        return self.desk
 
     def _mended(self, out: Rendering) -> Rendering:
         """Returns a rendering that a provider takes, as far as it can be repaired."""
@@ -253,7 +366,10 @@ class Conversation:
         return Rendering(messages, [shows.get(id(message), ()) for message in messages])
 
     def _status(self, out: Rendering, said: Sequence[Said]) -> Status:
-        if self.desk.context.overflows:
+        context, budget = self.desk.context, self._budget
+        over = context.used_tokens > budget.input_limit or self._over_limit(out, said) > 0
+        aimed = self.config.target is not None and context.used_tokens > budget.threshold_tokens
+        if over or aimed:
             return Status.BUDGET_UNREACHABLE
         same = len(out.messages) == len(said) and all(
             message is one.message for message, one in zip(out.messages, said, strict=True)

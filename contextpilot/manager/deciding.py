@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from contextpilot.core.edit import EditRecord, Outcome
 from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.desk import Desk
@@ -37,29 +39,51 @@ class Decider:
     def decide(self, desk: Desk) -> list[EditRecord]:
         """Makes the edits of one request; returns their records."""
         made: list[EditRecord] = []
-        rejected: EditRecord | None = None
+        rejected: set[int] = set()
         for step in range(self._steps):
             failed = len(self.policy.records)
             action = self.policy(desk.observe(step))
-            if action == 0:
-                break
+            if action == 0 or action in rejected:
+                break  # no progress: asking a summarizer again would not help
             by_rule = self.policy.is_parked or len(self.policy.records) > failed
             name = f"{self._rule.name}, for {self.policy.name}" if by_rule else self.policy.name
             record = desk.play(action, name)
             made.append(record)
             if record.outcome != Outcome.APPLIED:
-                if rejected is not None and rejected.targets == record.targets:
-                    break  # no progress: asking a summarizer again would not help
-                rejected = record
+                rejected.add(action)
+            else:
+                rejected.clear()
         if desk.context.overflows:
             made += self._until_kept(self._guard, desk, self._steps)
         if self._target is not None:
             made += self._until_kept(self._compaction, desk, 1)
+            made += self._oversized(desk)
         context = desk.context
         if context.has_pending_break or context.cold or context.under_pressure:
             settled = desk.settle()
             made += [settled] if settled is not None else []
         return made
+
+    def _oversized(self, desk: Desk) -> list[EditRecord]:
+        """Folds inside their messages what alone keeps the request over its threshold.
+
+        Only then may it be something that the agent has not seen: a stub that says what is there
+        and how to fetch it, in place of a result that takes more room than the host allows.
+        Nothing is tried where what must stay is over the target already.
+        """
+        context, target = desk.context, self._target
+        if target is None or not context.under_pressure:
+            return []
+        budget, c = context.budget, context.columns
+        goal = int(target * budget.input_limit)
+        pinned = sum(c.size[i] for i in context.visible() if c.pinned[i])
+        if context.prefix_tokens + pinned >= goal:
+            return []
+        context.budget = replace(budget, max_context_tokens=goal + budget.reserved_output_tokens)
+        try:
+            return self._until_kept(ThresholdFold(1.0, 1.0, 0, "oversized"), desk, 1)
+        finally:
+            context.budget = budget
 
     def _until_kept(self, rule: Policy, desk: Desk, step: int) -> list[EditRecord]:
         """Lets a rule act until it keeps, with fresh slots too; each step makes the request less.

@@ -28,13 +28,13 @@ class Format:
     Attributes:
         name: what hosts call it.
         parse: messages to segments.
-        wire: makes what writes one message.
+        wire: makes what writes one message, given the nonce of data boundaries.
         pieces: laid-out messages as they go out.
     """
 
     name: str
     parse: Callable[[Sequence[Mapping[str, Any]]], tuple[Segment, ...]]
-    wire: Callable[[], Wire]
+    wire: Callable[[str], Wire]
     pieces: Callable[[Sequence[Outgoing]], list[Piece]]
 
 
@@ -76,6 +76,7 @@ def render(
     history: Sequence[Mapping[str, Any]],
     spans: Mapping[int, range],
     covered: Mapping[str, Sequence[int]],
+    nonce: str = "",
 ) -> Rendering:
     """Returns the messages that show some segments.
 
@@ -85,14 +86,15 @@ def render(
         history: the messages that they were parsed from.
         spans: as `spans_of` returns them.
         covered: by id of a summary, the positions of the messages that it stands for.
+        nonce: part of the boundary around data.
 
     Raises:
         MessageFormatError: as `render` of the format.
     """
-    wire = form.wire()
+    wire = form.wire(nonce)
     summaries = [
         (
-            wire.data_message(described(one)),
+            wire.data_message(described(one, nonce)),
             [p for at in covered[one.segment.id] for p in spans[at]],
         )
         for one in shown

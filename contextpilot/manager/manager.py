@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from contextpilot.archives import MemoryArchive
 from contextpilot.archives.base import Archive
 from contextpilot.core.budget import TokenBudget
 from contextpilot.core.prices import Prices
-from contextpilot.manager.config import ManagerConfig, Pins, budget_for, prices_of
+from contextpilot.manager.config import (
+    EditCallback,
+    ManagerConfig,
+    Pins,
+    Trusts,
+    budget_for,
+    prices_of,
+)
 from contextpilot.manager.fallback import FallbackLimits
 from contextpilot.manager.formats import format_of
 from contextpilot.manager.report import Request, System
@@ -42,6 +49,16 @@ class ContextManager:
         windows: tokens by model name, for models that are not known.
         target: share of the input limit that an edited request is brought down to.
         pins: says of a message whether it must stay as it is.
+        pin_goal: whether the first user text stays as it is.
+        synthetic: says of a message of role user whether a manager wrote it, such as a summary
+            that the host made before.
+        trust: says how much authority a message has, where it is less than its role's.
+        allow_tools: names of the tools whose results may be edited; by default all.
+        deny_tools: names of tools whose exchanges are never edited.
+        on_edit: called with the session's id and each record of its log.
+        secret: keys the boundaries around data; up to 64 bytes.
+        trust_note: states in the system prompt how data is framed and what trust means; the reload
+            tool's description states it anyway.
         cooldown: requests after an edit in which the policy is not asked again.
         prices: of tokens, or a name in `PRICE_PRESETS`.
         max_edits: edit steps a request.
@@ -65,6 +82,14 @@ class ContextManager:
         windows: Mapping[str, int] | None = None,
         target: float | None = None,
         pins: Pins | None = None,
+        pin_goal: bool = True,
+        synthetic: Pins | None = None,
+        trust: Trusts | None = None,
+        allow_tools: Iterable[str] | None = None,
+        deny_tools: Iterable[str] = (),
+        on_edit: EditCallback | None = None,
+        secret: bytes = b"",
+        trust_note: bool = False,
         cooldown: int = 0,
         prices: Prices | str = "default",
         max_edits: int = 16,
@@ -90,6 +115,14 @@ class ContextManager:
             archive_slots=archive_slots,
             prices=prices_of(prices),
             pins=pins,
+            pin_goal=pin_goal,
+            synthetic=synthetic,
+            trust=trust,
+            allow_tools=None if allow_tools is None else frozenset(allow_tools),
+            deny_tools=frozenset(deny_tools),
+            on_edit=on_edit,
+            secret=secret,
+            trust_note=trust_note,
         )
         rule = fallback or best_rule()()
         if policy is None and limits is None:

@@ -25,7 +25,8 @@ class Status(StrEnum):
     EDITED = "edited"
     """Edits show in it, of now or of earlier requests."""
     BUDGET_UNREACHABLE = "budget_unreachable"
-    """Everything that may leave has left, and it is still over the limit."""
+    """Everything that may leave has left, and it is still over the limit; or, where a target is
+    set, over the threshold. `Report.over_budget` tells which; `pinned` names what stays."""
     OFF = "off"
     """Nothing was looked at."""
 
@@ -67,6 +68,11 @@ class Report:
     asleep: tuple[int, ...] = ()
     pinned: tuple[tuple[str, int], ...] = ()
     usage: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def over_budget(self) -> bool:
+        """True where the input is over the hard limit, not only over what was aimed at."""
+        return self.after_tokens > self.input_limit
 
     @property
     def pinned_tokens(self) -> int:

@@ -17,6 +17,7 @@ from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.conversation import Conversation, Messages, Parts
 from contextpilot.manager.desk import Desk
 from contextpilot.manager.fallback import FallbackRecord
+from contextpilot.manager.overflow import read_overflow
 from contextpilot.manager.overlay import OverlayArchive
 from contextpilot.manager.report import Report, Request, Status, System
 from contextpilot.messages.layout import Message
@@ -69,6 +70,24 @@ class Session:
                 return self._passed_on(history, tools, system)
             return self._conversation.request(history, self._tools(tools), system)
 
+    def retry_after(self, error: BaseException) -> Request:
+        """Returns a shorter request after a provider refused the latest one as too long.
+
+        What the error says of the model's window and of the request's length is remembered.
+
+        Args:
+            error: what the client raised.
+
+        Raises:
+            BaseException: the error itself, where it says nothing of a request's length.
+            ConfigurationError: when there was no request yet.
+        """
+        overflow = read_overflow(error)
+        if overflow is None:
+            raise error
+        with self._lock:
+            return self._conversation.again(overflow)
+
     async def aprepare(
         self,
         messages: Messages | None = None,
@@ -87,7 +106,7 @@ class Session:
         """Returns what `prepare` would, and changes nothing; arguments as there."""
         with self._lock:
             parts = replace(self._parts, archive=OverlayArchive(self._parts.archive))
-            twin = Session(self.id, self._config, parts)
+            twin = Session(self.id, replace(self._config, on_edit=None), parts)
             twin.load_state_dict(self.state_dict())
             twin.off = self.off
             return twin.prepare(self._given(messages), tools, system)
@@ -166,7 +185,9 @@ class Session:
         """
         with self._lock:
             self._desk.observe()
-            return self._desk.play(int(action), reason)
+            record = self._desk.play(int(action), reason)
+            self._conversation.tell()
+            return record
 
     def edit(self, edit: Edit, reason: str = "by hand") -> EditRecord:
         """Makes any edit; its targets are indices, as `index` returns them.
@@ -175,7 +196,9 @@ class Session:
             IllegalEditError: when an invariant forbids it.
         """
         with self._lock:
-            return self._desk.edit(edit, reason)
+            record = self._desk.edit(edit, reason)
+            self._conversation.tell()
+            return record
 
     def index(self, segment_id: str) -> int:
         """Returns the index of a segment by its id.
@@ -200,7 +223,7 @@ class Session:
             IllegalEditError: when an invariant forbids it, such as the budget.
         """
         with self._lock:
-            return self._desk.edit(Reload((self.index(segment_id),), placement), "by hand")
+            return self.edit(Reload((self.index(segment_id),), placement))
 
     def undo(self, record_id: int) -> tuple[int, ...]:
         """Takes an edit back, with the later ones that build on it.
@@ -219,7 +242,9 @@ class Session:
                     f"the log has no such record. Received {record_id}; it has {len(log)}. Pass "
                     "the `id` of one of its records."
                 )
-            return self._desk.undo(log[record_id])
+            undone = self._desk.undo(log[record_id])
+            self._conversation.tell()
+            return undone
 
     def undo_all(self) -> tuple[int, ...]:
         """Takes every edit back that the present history has; returns the ids, latest first."""
@@ -228,6 +253,7 @@ class Session:
             for record in reversed(list(self._desk.log)):
                 if self._desk.log.is_live(record) and record.id not in self._desk.asleep:
                     undone += self._desk.undo(record)
+            self._conversation.tell()
             return tuple(undone)
 
     def dispatch_reload(self, call: Mapping[str, Any]) -> Message:
@@ -249,6 +275,7 @@ class Session:
             index = self._desk.entries.index(asked.segment_id)
             if original is not None and index >= 0 and self._desk.context.has_arrived(index):
                 self._desk.note_reload(index)
+                self._conversation.tell()
             known = () if original is not None else self._parts.archive.ids(self.id)
             return reload_tool.answer(self._config.format, asked, original, known)
 

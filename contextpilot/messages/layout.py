@@ -53,6 +53,9 @@ _ANCHORS = frozenset({Stage.USER, Stage.TURN, Stage.RESULTS, Stage.RELOADED})
 class Wire(Protocol):
     """How one format writes messages."""
 
+    nonce: str
+    """Part of the boundary around data; "" for none."""
+
     shared_roles: frozenset[Role]
     """Roles whose segments may stand together in one message."""
 
@@ -200,7 +203,9 @@ def _place_copy(out: list[Outgoing], copy: RenderedSegment, wire: Wire) -> None:
     elif any(before.stage != Stage.SYSTEM for before in out[: max(at, 0)]):
         out[at:at] = _reloaded(copy, wire)
     else:
-        text = framed(copy.shown_text, f"reloaded {reload_id(copy)}", copy.segment.trust)
+        text = framed(
+            copy.shown_text, f"reloaded {reload_id(copy)}", copy.segment.trust, wire.nonce
+        )
         out.insert(behind, Outgoing(wire.data_message(text), -1, Stage.MADE))
 
 

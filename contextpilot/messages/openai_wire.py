@@ -26,10 +26,14 @@ class OpenAIWire:
 
     shared_roles = frozenset({Role.USER})
 
+    def __init__(self, nonce: str = "") -> None:
+        """Takes what goes into the boundary around data, so that no text can know it."""
+        self.nonce = nonce
+
     def message(self, group: Group) -> Message | None:
         """Returns the host's own message, one rebuilt from its parts, or a new one."""
         first = group[0].segment
-        if is_made(group[0]) and (text := described(group[0])).strip():
+        if is_made(group[0]) and (text := described(group[0], self.nonce)).strip():
             return self.data_message(text)
         envelope = envelope_of(first, "openai")
         if envelope is not None and is_whole(group, envelope):

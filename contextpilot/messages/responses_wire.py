@@ -25,10 +25,14 @@ class ResponsesWire:
 
     shared_roles = frozenset({Role.USER})
 
+    def __init__(self, nonce: str = "") -> None:
+        """Takes what goes into the boundary around data, so that no text can know it."""
+        self.nonce = nonce
+
     def message(self, group: Group) -> Message | None:
         """Returns a bundle of the host's own items, rebuilt ones, or new ones."""
         first = group[0]
-        if is_made(first) and (text := described(first)).strip():
+        if is_made(first) and (text := described(first, self.nonce)).strip():
             return self.data_message(text)
         envelope = envelope_of(first.segment, "responses")
         if first.segment.kind == Kind.TURN:

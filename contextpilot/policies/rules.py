@@ -30,9 +30,18 @@ def first(mask: NDArray[np.bool_]) -> int:
 
 @dataclass(frozen=True)
 class DropOldest:
-    """Hard truncation: the oldest exchanges go until the request fits."""
+    """Hard truncation: the oldest exchanges go until the request fits.
+
+    Attributes:
+        trigger: share of the input limit above which it begins.
+        target: share at which it stops; None: the trigger.
+        keep_segments: where not None, all but the latest N segments go, whatever they take; an
+            exchange goes as a whole.
+    """
 
     trigger: float = 1.0
+    target: float | None = None
+    keep_segments: int | None = None
     name: str = "truncation"
 
     def reset(self, seed: int) -> None:
@@ -40,9 +49,14 @@ class DropOldest:
 
     def __call__(self, observation: Observation) -> int:
         """Returns a drop of the oldest that may go while the context is over the trigger."""
-        if used_share(observation) <= self.trigger:
+        dropping = _begun(observation) and _last_op(observation) == Op.DROP
+        if self.keep_segments is None:
+            stop = self.trigger if self.target is None or not dropping else self.target
+            if used_share(observation) <= stop:
+                return 0
+        elif not dropping and used_share(observation) < self.trigger:
             return 0
-        allowed = observation.allowed(Op.DROP, "this")
+        allowed = observation.allowed(Op.DROP, "this") & _older(observation, self.keep_segments)
         return observation.action(Op.DROP, "this", first(allowed)) if allowed.any() else 0
 
 
@@ -106,9 +120,23 @@ class ClearOldResults:
         return due
 
 
+def _last_op(observation: Observation) -> int:
+    return round(observation.state("last_op_0") * 6)
+
+
 def _in_batch(observation: Observation) -> bool:
     """True where this request's last edit belongs to a batch that has begun."""
-    return round(observation.state("last_op_0") * 6) in (Op.FOLD, Op.EXPIRE)
+    return _last_op(observation) in (Op.FOLD, Op.EXPIRE)
+
+
+def _older(observation: Observation, keep: int | None) -> NDArray[np.bool_]:
+    """Returns the slots before the latest `keep` visible ones; all of them for None."""
+    visible: NDArray[np.bool_] = observation.visible
+    older = np.ones_like(visible)
+    if keep is not None:
+        shown = np.nonzero(visible)[0]
+        older[shown[len(shown) - min(keep, len(shown)) :]] = False
+    return older
 
 
 def _hide_all(observation: Observation, due: NDArray[np.bool_], count: int) -> int:
@@ -185,10 +213,17 @@ class GoalSelection:
 
 @dataclass(frozen=True)
 class SummarizeAtThreshold:
-    """The fixed summary: over the trigger, everything but the latest requests is summarized."""
+    """The fixed summary: over the trigger, everything but the latest requests is summarized.
+
+    Attributes:
+        trigger: share of the input limit above which it acts.
+        keep_requests: what is younger than so many requests stays.
+        keep_segments: where not None, the latest N segments stay instead, whatever their age.
+    """
 
     trigger: float = 0.8
     keep_requests: int = 3
+    keep_segments: int | None = None
     name: str = "fixed_summary"
 
     def reset(self, seed: int) -> None:
@@ -198,7 +233,11 @@ class SummarizeAtThreshold:
         """Returns one summary a request, through the latest segment that is old enough."""
         if _begun(observation) or used_share(observation) <= self.trigger:
             return 0
-        return _summarize_through(observation, self.keep_requests)
+        if self.keep_segments is None:
+            return _summarize_through(observation, self.keep_requests)
+        allowed = observation.allowed(Op.SUMMARIZE, "through")
+        slots = np.nonzero(allowed & _older(observation, self.keep_segments))[0]
+        return observation.action(Op.SUMMARIZE, "through", int(slots[-1])) if len(slots) else 0
 
 
 @dataclass(frozen=True)
