@@ -33,7 +33,7 @@ def outlined_pieces(text: str) -> tuple[Piece, ...]:
     for piece in split_structure(text):
         if piece.kind == "json":
             try:
-                pieces += list(_json_pieces(_parse(piece.text)))
+                pieces += map(_encodable, _json_pieces(_parse(piece.text)))
             except RecursionError:  # nested deeper than any record is
                 pieces.append(Piece("code", piece.text))
         elif piece.kind == "table":
@@ -60,6 +60,16 @@ def _parse(text: str) -> Any:
 
 def _load(text: str) -> Any:
     return json.loads(text.rstrip(", "), parse_int=_Number, parse_float=_Number)
+
+
+def _encodable(piece: Piece) -> Piece:
+    r"""Returns a piece that can be sent: half a pair that JSON hid as "\ud83d" becomes U+FFFD."""
+    try:
+        piece.text.encode()
+    except UnicodeEncodeError:
+        text = piece.text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return Piece(piece.kind, text)
+    return piece
 
 
 def _json_pieces(value: Any) -> Iterator[Piece]:

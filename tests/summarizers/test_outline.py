@@ -118,3 +118,12 @@ def test_every_value_can_be_read_in_some_piece(value: object) -> None:
 def test_json_nested_deeper_than_the_stack_is_kept_as_it_is() -> None:
     text = "[" * 900 + "1" + "]" * 900
     assert "1" in "".join(piece.text for piece in outlined_pieces(text))
+
+
+def test_half_a_pair_that_json_escapes_can_still_be_encoded() -> None:
+    text = json.dumps({"note": "half \ud83d of a pair", "face": "\ud83d\ude00"})
+    assert text.isascii()
+    said = "\n".join(piece.text for piece in outlined_pieces(text))
+    assert said.encode().decode() == said
+    assert "half \ufffd of a pair" in said
+    assert "\U0001f600" in said
