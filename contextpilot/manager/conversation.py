@@ -6,6 +6,7 @@ import logging
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from contextpilot.archives.base import Archive
@@ -43,9 +44,6 @@ _logger = logging.getLogger(__name__)
 
 _TRIES = 4
 """How often a request that came out longer than it was counted is shortened."""
-
-_NEAR = 0.7
-"""Share of the limit from which on a request is counted as it is written."""
 
 _SHORTER = 0.8
 """What a request that a provider refused is brought down to, where it did not say to what."""
@@ -117,19 +115,16 @@ class Conversation:
         situation, retried = desk.situation, self._is_retry()
         edits = self.decider.decide(desk) if self._is_due() else []
         out, left = self._rendered(said, system)
-        # framing and repairs may take more than the context counts
+        over = self._over_limit(out, said)  # framing and repairs may take more than is counted
         for _ in range(0 if retried else _TRIES):
-            over = self._over_limit(out, said)
-            if over <= 0:
-                break
-            more = self.decider.decide(self._tightened(over))
-            if not more:
+            if over <= 0 or not (more := self.decider.decide(self._tightened(over))):
                 break
             edits += more
             out, left = self._rendered(said, system)
+            over = self._over_limit(out, said)
         self._decided = (*situation, len(desk.log))
         self._remember(out, said)
-        status = self._status(out, said)
+        status = self._status(out, said, over)
         context = desk.context
         report = Report(
             session=self.id,
@@ -329,7 +324,7 @@ class Conversation:
     def _over_limit(self, out: Rendering, said: Sequence[Said]) -> int:
         """Returns by how many tokens a request is over the limit, as it is really written."""
         context, limit = self.desk.context, self._budget.input_limit
-        if context.used_tokens < _NEAR * limit or not self.desk.is_edited:
+        if not self.desk.is_edited:
             return 0
         return context.used_tokens + self._uncounted(out, said) - limit
 
@@ -337,17 +332,19 @@ class Conversation:
         """Returns what a request's messages take beyond what the context counts."""
         desk, tokenizer = self.desk, self.parts.tokenizer
         hosts = {id(one.message): at for at, one in enumerate(said)}
-        whole = [0] * len(said)
+        places = [hosts.get(id(message), -1) for message in out.messages]
+        sent = set(places)
+        whole = {at: 0 for span in self._spans.values() if sent.issuperset(span) for at in span}
         for index in desk.present.indices:
             entry = desk.entries.all[index]
-            whole[entry.segment.position[0]] += entry.full_tokens
-        tokens = 0
-        for message in out.messages:
-            at = hosts.get(id(message), -1)
-            if at >= 0:
-                tokens += whole[at]
-            else:
-                tokens += sum(segment_tokens(tokenizer, s) for s in self.format.parse([message]))
+            if entry.segment.position[0] in whole:
+                whole[entry.segment.position[0]] += entry.full_tokens
+        tokens = sum(whole.values())
+        pairs = zip(places, out.messages, strict=True)
+        for is_whole, run in groupby(pairs, lambda pair: pair[0] in whole):
+            if not is_whole:
+                parsed = self.format.parse([message for _, message in run])
+                tokens += sum(segment_tokens(tokenizer, segment) for segment in parsed)
         return tokens - desk.context.total
 
     def _tightened(self, tokens: int) -> Desk:
@@ -356,6 +353,7 @@ class Conversation:
         budget = context.budget
         room = max(budget.reserved_output_tokens + 1, budget.max_context_tokens - tokens)
         context.budget = replace(budget, max_context_tokens=room)
+        self.desk.refresh()
         return self.desk
 
     def _mended(self, out: Rendering) -> Rendering:
@@ -365,9 +363,9 @@ class Conversation:
         messages: list[Any] = list(again.messages)
         return Rendering(messages, [shows.get(id(message), ()) for message in messages])
 
-    def _status(self, out: Rendering, said: Sequence[Said]) -> Status:
+    def _status(self, out: Rendering, said: Sequence[Said], over_limit: int) -> Status:
         context, budget = self.desk.context, self._budget
-        over = context.used_tokens > budget.input_limit or self._over_limit(out, said) > 0
+        over = context.used_tokens > budget.input_limit or over_limit > 0
         aimed = self.config.target is not None and context.used_tokens > budget.threshold_tokens
         if over or aimed:
             return Status.BUDGET_UNREACHABLE

@@ -80,10 +80,12 @@ class Decider:
         if context.prefix_tokens + pinned >= goal:
             return []
         context.budget = replace(budget, max_context_tokens=goal + budget.reserved_output_tokens)
+        desk.refresh()  # limits are read with the slots
         try:
             return self._until_kept(ThresholdFold(1.0, 1.0, 0, "oversized"), desk, 1)
         finally:
             context.budget = budget
+            desk.refresh()
 
     def _until_kept(self, rule: Policy, desk: Desk, step: int) -> list[EditRecord]:
         """Lets a rule act until it keeps, with fresh slots too; each step makes the request less.
