@@ -133,7 +133,7 @@ def test_ctrl_c_stops_at_once_and_leaves_no_half_report(tmp_path: Path, workers:
 @pytest.mark.parametrize(
     "script",
     ["evaluate.py", "tune_baselines.py", "stress_edits.py", "benchmark.py", "study_rules.py",
-     "study_edits.py", "check_generator.py"],
+     "study_edits.py", "check_generator.py", "soak.py"],
 )  # fmt: skip
 def test_help_helps(script: str) -> None:
     result = run(script, "--help")
