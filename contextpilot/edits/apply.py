@@ -31,9 +31,9 @@ from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form, Kind
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
+from contextpilot.edits.error_text import is_error_text
 from contextpilot.edits.made import summary_segment
 from contextpilot.edits.services import Services
-from contextpilot.summarizers.error_text import is_error_text
 from contextpilot.tokenizers.count import MESSAGE_TOKENS
 
 _logger = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from contextpilot.edits.error_text import is_error_text
 from contextpilot.errors import ConfigurationError, SummarizerError
 from contextpilot.summarizers import ChunkedSummarizer, SourceText, SummaryRequest
-from contextpilot.summarizers.error_text import is_error_text
 from contextpilot.tokenizers import EstimateTokenizer
 
 
