@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 
 from contextpilot.messages.repair import Repair, repair
 
-_REPAIRABLE = ("anthropic", "openai")
-"""Responses items go on as they came; what is wrong with them is in the report."""
-
 
 class RepairedHistory(NamedTuple):
     """A list that can be read, and what had to be done for that."""
@@ -26,7 +23,5 @@ def repaired(
     Raises:
         MessageFormatError: naming the first message that cannot be read at all.
     """
-    if format not in _REPAIRABLE:
-        return RepairedHistory(messages)
     result = repair(format, messages, pending_wait=pending_wait)
     return RepairedHistory(result.messages, result.repairs)

@@ -88,7 +88,7 @@ def _pairing_problems(messages: Sequence[dict[str, Any]]) -> Iterator[Problem]:
     for index, message in enumerate(messages):
         answers = _ids(message, "tool_result", "tool_use_id") if message["role"] == "user" else []
         if missing := [call_id for call_id in called if call_id not in answers]:
-            yield Problem(index - 1, "unanswered_call", f"no result follows for {missing}")
+            yield Problem(index - 1, "dangling_call", f"no result follows for {missing}")
         for call_id in dict.fromkeys(answers):
             if call_id not in called:
                 text = f"no call before it has the id {call_id!r}"

@@ -103,5 +103,5 @@ def _pairing_problems(messages: Sequence[dict[str, Any]]) -> Iterator[Problem]:
             answered.append(call_id)
             continue
         if missing := [call_id for call_id in called if call_id not in answered]:
-            yield Problem(turn, "unanswered_call", f"no result follows for {missing}")
+            yield Problem(turn, "dangling_call", f"no result follows for {missing}")
         turn, called, answered = index, [call.get("id") for call in _calls(message)], []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from contextpilot.messages.encodable import can_dump, fault_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,28 @@ class Problem:
     index: int
     rule: str
     message: str
+
+
+def unreadable_problems(
+    messages: Sequence[Any], shape: Callable[[int, Any], Problem | None]
+) -> list[Problem]:
+    """Returns the messages that cannot be read, or that hold what JSON does not have.
+
+    Half a surrogate pair is none of it: hosts may have it, and `without_lone_surrogates` of
+    `contextpilot.messages.encodable` takes it out of requests.
+
+    Args:
+        messages: the list.
+        shape: returns what is wrong with the shape of a message, given its index.
+    """
+    found: list[Problem] = []
+    for index, message in enumerate(messages):
+        is_read = isinstance(message, Mapping) or can_dump(message)
+        if is_read and fault_of(message) == "not_json":
+            found.append(Problem(index, "not_json", "a message holds what JSON does not have"))
+        elif (problem := shape(index, message)) is not None:
+            found.append(problem)
+    return found
 
 
 def shape_problem(index: int, message: Any, roles: Collection[str]) -> Problem | None:
@@ -44,3 +69,14 @@ def shape_problem(index: int, message: Any, roles: Collection[str]) -> Problem |
 def repeated(ids: Iterable[Any]) -> list[Any]:
     """Returns the ids that occur more than once, in order of first occurrence."""
     return [value for value, count in Counter(ids).items() if count > 1]
+
+
+def is_json(text: object) -> bool:
+    """True for JSON text."""
+    if not isinstance(text, str):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -11,7 +11,7 @@
 | blank_thinking | the block is left out; behind the open tool loop, all thinking of its turn |
 | arguments | parsed, or kept as text under "unparsed_arguments" |
 | duplicate_call | the later call gets a suffix, and so does its result |
-| unanswered_call | a made result says that the call is pending, or that no result ever came |
+| dangling_call | a made result says that the call is pending, or that no result ever came |
 | late_result | moved beside its call |
 | orphan_result | left out |
 | duplicate_result | the last one is kept |
@@ -31,11 +31,12 @@ from contextpilot.errors import ConfigurationError, did_you_mean
 from contextpilot.messages.repair_anthropic import repair_anthropic
 from contextpilot.messages.repair_openai import repair_openai
 from contextpilot.messages.repair_record import Repair, Repaired
+from contextpilot.messages.repair_responses import repair_responses
 
 __all__ = ["Repair", "Repaired", "repair"]
 
 _REPAIRS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], int], Repaired]] = MappingProxyType(
-    {"anthropic": repair_anthropic, "openai": repair_openai}
+    {"anthropic": repair_anthropic, "openai": repair_openai, "responses": repair_responses}
 )
 
 
@@ -47,7 +48,7 @@ def repair(
     A valid list comes back as it is, and so does a repaired one.
 
     Args:
-        format: "openai" or "anthropic".
+        format: "openai", "anthropic" or "responses".
         messages: the list as the host has it; neither it nor a message in it is changed.
         pending_wait: requests, that is assistant messages behind a call, after which its result
             is not waited for any more.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from contextpilot.messages.checks import each_message
 from contextpilot.messages.repair_anthropic_blocks import (
     Blocks,
     as_blocks,
@@ -24,6 +25,10 @@ _ROLES = dict.fromkeys(("user", "assistant"), "")
 _OPENING = "[ContextPilot, not the user: what came before this is not part of the request]"
 
 
+def _each(messages: Sequence[Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    return ((index, message) for index, message, _ in each_message(messages, _ROLES))
+
+
 def repair_anthropic(messages: Sequence[Mapping[str, Any]], pending_wait: int) -> Repaired:
     """Returns the repaired list.
 
@@ -34,14 +39,15 @@ def repair_anthropic(messages: Sequence[Mapping[str, Any]], pending_wait: int) -
         MessageFormatError: at what cannot be read.
     """
     repairs: list[Repair] = []
-    given = read(messages, _ROLES, repairs)
+    given = read(messages, _each, repairs)
     blocks = _cleaned(given, repairs)
     pairing = _paired(blocks, given, repairs)
     kept = _speaking(blocks, given, pairing, repairs)
     last = _settle(kept, given, pairing)
     carriers = _carriers(pairing, repairs)
     pending = -1 if last in carriers else last
-    pairing.fill([message["role"] for message in given], pending, pending_wait)
+    turns = [index for index, message in enumerate(given) if message["role"] == "assistant"]
+    pairing.fill(turns, pending, pending_wait)
     out: list[Any] = []
     synthetic: set[int] = set()
     carrying = {index for indices in carriers.values() for index in indices}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from contextpilot.messages.checks import malformed, string_at
+from contextpilot.messages.checks import each_message, malformed, string_at
 from contextpilot.messages.openai_rules import openai_problems
 from contextpilot.messages.repair_pairs import Call, Pairing
 from contextpilot.messages.repair_reading import json_text, read
@@ -17,6 +17,10 @@ _TALK = ("user", "assistant")
 _SILENT = ("empty_content", "reasoning_only")
 
 
+def _each(messages: Sequence[Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    return ((index, message) for index, message, _ in each_message(messages, _ROLES))
+
+
 def repair_openai(messages: Sequence[Mapping[str, Any]], pending_wait: int) -> Repaired:
     """Returns the repaired list.
 
@@ -24,13 +28,14 @@ def repair_openai(messages: Sequence[Mapping[str, Any]], pending_wait: int) -> R
         MessageFormatError: at what cannot be read.
     """
     repairs: list[Repair] = []
-    given = read(messages, _ROLES, repairs)
+    given = read(messages, _each, repairs)
     kept = _speaking(given, repairs)
     system = [index for index, message in kept.items() if message["role"] in _SYSTEM]
     talk = [index for index, message in kept.items() if message["role"] in _TALK]
     _note_late_system(system, min(set(kept) - set(system), default=len(given)), repairs)
     pairing = _paired(kept, repairs)
-    pairing.fill([message["role"] for message in given], talk[-1] if talk else -1, pending_wait)
+    turns = [index for index, message in enumerate(given) if message["role"] == "assistant"]
+    pairing.fill(turns, talk[-1] if talk else -1, pending_wait)
     out: list[Any] = [kept[index] for index in system]
     synthetic: set[int] = set()
     for index in talk:

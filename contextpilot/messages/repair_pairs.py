@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +25,7 @@ class Call:
         turn: the message that holds it.
         given_id: its id in the given list.
         sent_id: its id in the repaired list, unlike all others of its turn.
+        kind: what kinds of results may answer it; "" where there is one kind only.
         result: where its result stands, or None.
         is_home: whether that is right behind the turn.
         stand_in: the text that is sent in place of a result.
@@ -32,6 +34,7 @@ class Call:
     turn: int
     given_id: str
     sent_id: str
+    kind: str = ""
     result: Place | None = None
     is_home: bool = False
     stand_in: str = ""
@@ -57,19 +60,20 @@ class Pairing:
         self._by_id: dict[str, list[Call]] = {}
         self._repairs = repairs
 
-    def add_turn(self, index: int, ids: Sequence[str]) -> None:
-        """Adds the calls of the next message, which is a turn."""
-        sent = _distinct(ids)
-        self.turns[index] = [Call(index, *pair) for pair in zip(ids, sent, strict=True)]
+    def add_turn(self, index: int, ids: Sequence[str], kinds: Sequence[str] = ()) -> None:
+        """Adds the calls of the next message, which is a turn, and their kinds if there are any."""
+        called = zip(ids, _distinct(ids), kinds or [""] * len(ids), strict=True)
+        self.turns[index] = [Call(index, *names) for names in called]
         for call in self.turns[index]:
             self._by_id.setdefault(call.given_id, []).append(call)
             if call.sent_id != call.given_id:
                 text = f"of two calls {call.given_id!r} in a turn one became {call.sent_id!r}"
                 self._repairs.append(Repair(index, "duplicate_call", text))
 
-    def add_result(self, place: Place, call_id: object) -> None:
-        """Adds the next result; one that answers nothing has no call in `calls`."""
+    def add_result(self, place: Place, call_id: object, kinds: Sequence[str] = ("",)) -> None:
+        """Adds the next result; one that answers no call of its kinds has none in `calls`."""
         same = self._by_id.get(call_id, []) if isinstance(call_id, str) else []
+        same = [call for call in same if call.kind in kinds]
         if not same:
             text = f"a result was left out: no call before it has the id {call_id!r}"
             self._repairs.append(Repair(place[0], "orphan_result", text))
@@ -88,8 +92,7 @@ class Pairing:
         """Returns the call that the next result answers, of those with its id."""
         nearest = next((call for call in reversed(same) if call.result is None), same[-1])
         if nearest.result is None:
-            turn = self.turns[nearest.turn]
-            return next(c for c in turn if c.given_id == nearest.given_id and c.result is None)
+            return next(c for c in same if c.turn == nearest.turn and c.result is None)
         is_clear = same[0].turn == nearest.turn or nearest.turn == max(self.turns)
         return nearest if is_clear else None
 
@@ -105,21 +108,33 @@ class Pairing:
                 text = f"the result of {call.given_id!r} was moved beside its call"
                 self._repairs.append(Repair(index, "late_result", text))
 
-    def fill(self, roles: Sequence[str], pending_turn: int, pending_wait: int) -> None:
+    def knows(self, call_id: object, kinds: Sequence[str]) -> bool:
+        """True where a call before has the id, and one of the kinds or else a result."""
+        same = self._by_id.get(call_id, []) if isinstance(call_id, str) else []
+        return any(call.kind in kinds or call.result is not None for call in same)
+
+    def fill(
+        self,
+        turns: Sequence[int],
+        pending_turn: int,
+        pending_wait: int,
+        without: Collection[str] = (),
+    ) -> None:
         """Sets what stands in for results that are missing.
 
         Args:
-            roles: of the given messages.
+            turns: the messages that are turns, in order.
             pending_turn: the turn that ends the list; its calls go without results.
             pending_wait: from how many turns behind a call its result is not waited for.
+            without: kinds of call for which nothing stands in.
         """
         for call in (call for calls in self.turns.values() for call in calls):
-            if call.result is None and call.turn != pending_turn:
-                is_dead = roles[call.turn + 1 :].count("assistant") >= pending_wait
+            if call.result is None and call.turn != pending_turn and call.kind not in without:
+                is_dead = len(turns) - bisect_right(turns, call.turn) >= pending_wait
                 call.stand_in = _DEAD if is_dead else _PENDING
                 state = "none ever came" if is_dead else "it is pending"
                 text = f"a result that says that {state} was made for {call.given_id!r}"
-                self._repairs.append(Repair(call.turn, "unanswered_call", text))
+                self._repairs.append(Repair(call.turn, "dangling_call", text))
 
     def answered(self, turn: int) -> list[Call]:
         """Returns a turn's calls that have a result or a stand-in, in the order of these.

@@ -3,78 +3,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from contextpilot.messages.checks import blocks_of, each_message, wrong_content
+from contextpilot.messages.checks import blocks_of, wrong_content
+from contextpilot.messages.encodable import can_dump, encodable, fault_of
 from contextpilot.messages.repair_record import Repair
+
+Each: TypeAlias = Callable[[Sequence[Any]], Iterable[tuple[int, Mapping[str, Any]]]]
+"""Yields (index, message) of a list, and raises at what is no message of the format."""
+
+_REPLACED = MappingProxyType(
+    {
+        "lone_surrogate": "lone surrogates became U+FFFD",
+        "not_json": "values that JSON does not have became text",
+    }
+)
 
 UNPARSED = "unparsed_arguments"
 """The key under which arguments that are no JSON object keep their text."""
 
 
-def read(
-    messages: Sequence[Mapping[str, Any]], roles: Mapping[str, str], repairs: list[Repair]
-) -> list[Mapping[str, Any]]:
-    """Returns the messages, with text that can be encoded as UTF-8.
+def read(entries: Sequence[Any], each: Each, repairs: list[Repair]) -> list[Mapping[str, Any]]:
+    """Returns the messages as JSON in UTF-8 has them.
 
     Args:
-        messages: the given list, which stays as it is.
-        roles: the format's roles, as `each_message` takes them.
+        entries: the given list, which stays as it is.
+        each: yields the messages with their indices, as far as they can be read.
         repairs: receives what was replaced.
 
     Raises:
-        MessageFormatError: at the first message that is no dict with such a role and with content
+        MessageFormatError: at the first message that is no dict of the format, and has not content
             that is text or blocks.
     """
     given: list[Mapping[str, Any]] = []
-    for index, message, _ in each_message(messages, roles):
+    for index, message in each(_encoded(entries, repairs)):
         content = message.get("content")
-        if isinstance(content, list | tuple):
+        if isinstance(content, list | tuple) and not is_result(message):
             for _ in blocks_of(content, index):
                 pass
-        elif content is not None and not isinstance(content, str):
+        elif not (content is None or isinstance(content, str) or is_result(message)):
             raise wrong_content(index, content)
-        if not _is_encodable(message):
-            repairs.append(Repair(index, "lone_surrogate", "lone surrogates became U+FFFD"))
-            message = _encodable(message)
         given.append(message)
     return given
 
 
-def _is_encodable(value: Any) -> bool:
-    """True where no text in the value holds a surrogate; not recursive, since tools nest deep."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            if not (value.isascii() or _is_utf8(value)):
-                return False
-        elif isinstance(value, Mapping):
-            waiting += value.keys()
-            waiting += value.values()
-        elif isinstance(value, list | tuple):
-            waiting += value
-    return True
+def _encoded(entries: Any, repairs: list[Repair]) -> Any:
+    """Returns a list whose entries JSON has, as far as they are messages; others as they are."""
+    if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Sequence):
+        return entries
+    whole: list[Any] = []
+    for index, entry in enumerate(entries):
+        fault = fault_of(entry) if isinstance(entry, Mapping) or can_dump(entry) else ""
+        if fault:
+            repairs.append(Repair(index, fault, _REPLACED[fault]))
+        whole.append(encodable(entry) if fault else entry)
+    return whole
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _encodable(value: Any) -> Any:
-    """Returns the value with each lone surrogate replaced; two that are a pair become one char."""
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, Mapping):
-        return {_encodable(key): _encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(item) for item in value]
-    return value
+def is_result(message: Mapping[str, Any]) -> bool:
+    """True for the result of a call: any content of it can be written as text."""
+    return message.get("role") in ("tool", "function")
 
 
 def json_text(arguments: Any) -> str:
@@ -104,4 +94,4 @@ def object_of(arguments: Any) -> dict[str, Any]:
     except (ValueError, RecursionError):
         parsed = None
     # parsing turns escaped surrogates into real ones
-    return _encodable(parsed) if isinstance(parsed, dict) else {UNPARSED: arguments}
+    return encodable(parsed) if isinstance(parsed, dict) else {UNPARSED: arguments}

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from contextpilot.core.segment import Kind, Part, Segment
-from contextpilot.errors import MessageFormatError, did_you_mean
 from contextpilot.messages.builder import SegmentBuilder
-from contextpilot.messages.checks import blocks_of, malformed, string_at, wrong_content
+from contextpilot.messages.checks import blocks_of, string_at, wrong_content
 from contextpilot.messages.envelope import Envelope
 from contextpilot.messages.layout import lay_out
 from contextpilot.messages.rendered import RenderedSegment
@@ -29,6 +28,7 @@ from contextpilot.messages.responses_items import (
     answer_key,
     answers,
     call_key,
+    each_item,
     is_turn_item,
     item_type,
     runs,
@@ -37,15 +37,6 @@ from contextpilot.messages.responses_wire import ResponsesWire, items_of
 
 __all__ = ["parse", "render"]
 
-_RESULTS = "Write the result as a 'function_call_output' item that names the call's 'call_id'."
-_ROLES = {
-    "system": "",
-    "developer": "",
-    "user": "",
-    "assistant": "",
-    "tool": _RESULTS,
-    "function": _RESULTS,
-}
 _KINDS = {"input_image": Kind.IMAGE, "input_file": Kind.DOCUMENT}
 
 
@@ -56,7 +47,7 @@ def parse(items: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
         MessageFormatError: naming the first item that is not in this format.
     """
     builder = SegmentBuilder()
-    for index, run in runs(_each_item(items)):
+    for index, run in runs(each_item(items)):
         item, kind = run[0], item_type(run[0])
         if is_turn_item(item):
             members = (_turn_part(member, run, index + n) for n, member in enumerate(run))
@@ -88,36 +79,6 @@ def render(segments: Sequence[RenderedSegment]) -> list[dict[str, Any]]:
         MessageFormatError: when a segment is from another format or lacks the text of its form.
     """
     return items_of(lay_out(segments, ResponsesWire()))
-
-
-def _each_item(items: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yields (index, item), and stops at the first that is no item."""
-    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
-        raise MessageFormatError(
-            f"items must be a list of dicts. Received {type(items).__name__}. Pass the whole "
-            "conversation, oldest item first; a text alone as {'role': 'user', 'content': text}."
-        )
-    for index, item in enumerate(items):
-        if not isinstance(item, Mapping):
-            raise malformed(
-                index, "an item must be a dict", item,
-                "Convert SDK objects first, such as with item.model_dump(exclude_unset=True).",
-            )  # fmt: skip
-        kind = item_type(item)
-        if not kind:
-            raise malformed(index, "an item needs a 'type'", item, "Set it; messages need a role.")
-        if kind == "message":
-            _check_role(index, item.get("role"))
-        yield index, item
-
-
-def _check_role(index: int, role: object) -> None:
-    if not isinstance(role, str) or role not in _ROLES:
-        taken = [name for name, remedy in _ROLES.items() if not remedy]
-        near = did_you_mean(role if isinstance(role, str) else "", taken)
-        raise malformed(index, "unknown role", role, f"Set 'role'.{near}")
-    if _ROLES[role]:
-        raise malformed(index, "a role that this format does not take", role, _ROLES[role])
 
 
 def _sealed(

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from contextpilot.errors import MessageFormatError, did_you_mean
+from contextpilot.messages.checks import malformed
+
 CALLS: Mapping[str, str] = MappingProxyType(
     {"function_call": "arguments", "custom_tool_call": "input"}
 )
@@ -32,10 +35,62 @@ ANSWERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 ANSWERED = frozenset(kind for kinds in ANSWERS.values() for kind in kinds)
 """Kinds of call that something else in the list answers."""
 
+MAY_WAIT = ("mcp_approval_request", "tool_search_call")
+"""Calls that the conversation may pass over, or that the provider answers itself."""
+
 SETTINGS = frozenset(
     {"additional_tools", "configuration_update", "compaction", "compaction_trigger"}
 )
 """What steers the whole request, or stands for what went before: neither turn nor input."""
+
+
+_RESULTS = "Write the result as a 'function_call_output' item that names the call's 'call_id'."
+_REMEDIES = {
+    "system": "",
+    "developer": "",
+    "user": "",
+    "assistant": "",
+    "tool": _RESULTS,
+    "function": _RESULTS,
+}
+
+
+ROLES = tuple(role for role, remedy in _REMEDIES.items() if not remedy)
+"""The roles of messages."""
+
+
+def each_item(items: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yields (index, item).
+
+    Raises:
+        MessageFormatError: at the first entry that is no item of a known role.
+    """
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Sequence):
+        raise MessageFormatError(
+            f"items must be a list of dicts. Received {type(items).__name__}. Pass the whole "
+            "conversation, oldest item first; a text alone as {'role': 'user', 'content': text}."
+        )
+    for index, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            raise malformed(
+                index, "an item must be a dict", item,
+                "Convert SDK objects first, such as with item.model_dump(exclude_unset=True).",
+            )  # fmt: skip
+        kind = item_type(item)
+        if not kind:
+            raise malformed(index, "an item needs a 'type'", item, "Set it; messages need a role.")
+        if kind == "message":
+            _check_role(index, item.get("role"))
+        yield index, item
+
+
+def _check_role(index: int, role: object) -> None:
+    if not isinstance(role, str) or role not in _REMEDIES:
+        taken = [name for name, remedy in _REMEDIES.items() if not remedy]
+        near = did_you_mean(role if isinstance(role, str) else "", taken)
+        raise malformed(index, "unknown role", role, f"Set 'role'.{near}")
+    if _REMEDIES[role]:
+        raise malformed(index, "a role that this format does not take", role, _REMEDIES[role])
 
 
 def item_type(item: Mapping[str, Any]) -> str:
@@ -76,6 +131,24 @@ def answers(item: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
     """True where an item answers a call: of its kind, and by its id."""
     kinds = ANSWERS.get(item_type(item), ())
     return item_type(call) in kinds and answer_key(item) == call_key(call)
+
+
+def blocks(entries: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[int, int]:
+    """Returns by index in which block an item is, which goes by the index of its first item.
+
+    A block is what the model wrote in a row, and the answers right behind it; -1 for the others.
+    """
+    found: dict[int, int] = {}
+    block, answered = -1, False
+    for index, item in entries:
+        is_answer = item_type(item) in ANSWERS
+        if is_turn_item(item):
+            block = index if block < 0 or answered else block
+        elif not is_answer:
+            block = -1
+        answered = is_answer
+        found[index] = block
+    return found
 
 
 def runs(

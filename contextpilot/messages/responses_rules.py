@@ -2,41 +2,43 @@
 
 | rule | broken when |
 |---|---|
+| not_json | an item holds what JSON does not have |
 | shape | an entry is no item, or lacks what its type cannot be without |
 | role | a message has a role that the format does not have |
+| call_id | a call, or what answers one, has no id that is text |
+| call_name | a call has no name that is text |
+| result_content | an output is neither text nor typed parts |
 | empty_content | a message says nothing at all, or an output is missing |
 | reasoning_only | what reasoning led to does not follow it |
 | arguments | call arguments are not JSON text, or a custom call's input is no text |
 | duplicate_item | two items have the same id |
 | duplicate_call | two calls of one turn share an id |
-| unanswered_call | a call has no output behind it, and more than outputs follows its turn |
-| orphan_output | an output answers no call before it |
-| duplicate_output | a second answer to one call |
-| server_pair | a computer's or a shell's call, or what answers it, is alone |
+| dangling_call | a call has no answer behind it, and more than answers follows its turn |
+| late_result | something stands between a turn and what answers its calls |
+| orphan_result | what answers a call has none before it |
+| duplicate_result | a second answer to one call |
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from contextpilot.messages.problem import Problem, shape_problem
+from contextpilot.messages.problem import Problem, is_json, shape_problem, unreadable_problems
 from contextpilot.messages.responses_items import (
     ANSWERED,
     ANSWERS,
     CALLS,
+    MAY_WAIT,
     OUTPUTS,
+    ROLES,
     answer_key,
     answers,
+    blocks,
     call_key,
     is_turn_item,
     item_type,
 )
-
-_ROLES = ("system", "developer", "user", "assistant")
-_MAY_WAIT = ("mcp_approval_request", "tool_search_call")
-"""Calls that the conversation may pass over, or that the provider answers itself."""
 
 _WITHOUT_ID = ("tool_search_call", "tool_search_output")
 """What has no id of a call where the provider itself searched."""
@@ -44,11 +46,11 @@ _WITHOUT_ID = ("tool_search_call", "tool_search_output")
 
 def responses_problems(items: Sequence[Any]) -> list[Problem]:
     """Returns the problems of an item list, grouped by rule."""
-    found = [p for i, item in enumerate(items) if (p := _shape_problem(i, item)) is not None]
+    found = unreadable_problems(items, _shape_problem)
     if found:
         return found
     for index, item in enumerate(items):
-        found += _content_problems(index, item)
+        found += [*_name_problems(index, item), *_content_problems(index, item)]
     return [
         *found,
         *_reasoning_problems(items),
@@ -66,58 +68,66 @@ def _shape_problem(index: int, item: Any) -> Problem | None:
     if not kind:
         return Problem(index, "shape", "an item without a type")
     if kind == "message":
-        return shape_problem(index, item, _ROLES)
+        return shape_problem(index, item, ROLES)
     if kind == "reasoning" and not isinstance(item.get("summary"), list | tuple):
         return Problem(index, "shape", "reasoning without the list of its summary")
-    if kind in CALLS and not isinstance(item.get("name"), str):
-        return Problem(index, "shape", f"a {kind} without a name")
-    if kind in ANSWERED or kind in ANSWERS:
-        key = call_key(item) if kind in ANSWERED else answer_key(item)
-        if not isinstance(key, str) and not (key is None and kind in _WITHOUT_ID):
-            return Problem(index, "shape", f"a {kind} without the id of its call")
-    return _output_problem(index, item.get("output")) if kind in OUTPUTS else None
+    return None
 
 
-def _output_problem(index: int, output: Any) -> Problem | None:
-    if output is None or isinstance(output, str):
-        return None
-    listed = isinstance(output, list | tuple)
-    if listed and all(isinstance(b, Mapping) and isinstance(b.get("type"), str) for b in output):
-        return None
-    return Problem(index, "shape", "an output is neither a string nor a list of typed parts")
+def has_id(item: Mapping[str, Any]) -> bool:
+    """False for a call, or what answers one, without the id that joins them."""
+    kind = item_type(item)
+    if kind not in ANSWERED and kind not in ANSWERS:
+        return True
+    key = call_key(item) if kind in ANSWERED else answer_key(item)
+    return bool(key and isinstance(key, str)) or (key is None and kind in _WITHOUT_ID)
+
+
+def has_content(item: Mapping[str, Any]) -> bool:
+    """False for an output that is neither missing, nor text, nor a list of typed parts."""
+    output = item.get("output")
+    if item_type(item) not in OUTPUTS or output is None or isinstance(output, str):
+        return True
+    return isinstance(output, list | tuple) and all(
+        isinstance(block, Mapping) and isinstance(block.get("type"), str) for block in output
+    )
+
+
+def _name_problems(index: int, item: Mapping[str, Any]) -> Iterator[Problem]:
+    kind, name = item_type(item), item.get("name")
+    if not has_id(item):
+        yield Problem(index, "call_id", f"a {kind} without the id of its call")
+    if kind in CALLS and not (name and isinstance(name, str)):
+        yield Problem(index, "call_name", f"a {kind} without a name")
 
 
 def _content_problems(index: int, item: Mapping[str, Any]) -> Iterator[Problem]:
     kind = item_type(item)
-    if kind == "message":
-        role, content = item["role"], item.get("content")
-        blank = content == "" and role in ("user", "assistant")
-        if role == "assistant" and isinstance(content, list | tuple):
-            blank = all(map(_is_empty, content))
-        if content is None or content == [] or blank:
-            yield Problem(index, "empty_content", f"a {role} message without content")
+    if kind == "message" and is_silent(item):
+        yield Problem(index, "empty_content", f"a {item['role']} message without content")
     elif kind in OUTPUTS and item.get("output") is None:
-        yield Problem(index, "empty_content", f"no output for {item['call_id']!r}")
-    elif kind == "function_call" and not _is_json(item.get("arguments")):
-        text = f"the arguments of {item['call_id']!r} are not JSON text"
+        yield Problem(index, "empty_content", f"no output for {item.get('call_id')!r}")
+    elif not has_content(item):
+        text = f"the output for {item.get('call_id')!r} is neither text nor typed parts"
+        yield Problem(index, "result_content", text)
+    elif kind == "function_call" and not is_json(item.get("arguments")):
+        text = f"the arguments of {item.get('call_id')!r} are not JSON text"
         yield Problem(index, "arguments", text)
     elif kind == "custom_tool_call" and not isinstance(item.get("input"), str):
-        yield Problem(index, "arguments", f"the input of {item['call_id']!r} is not text")
+        yield Problem(index, "arguments", f"the input of {item.get('call_id')!r} is not text")
+
+
+def is_silent(message: Mapping[str, Any]) -> bool:
+    """True for a message that says nothing at all."""
+    role, content = message["role"], message.get("content")
+    if role == "assistant" and isinstance(content, list | tuple):
+        return all(map(_is_empty, content))
+    return content in (None, [], ()) or (content == "" and role in ("user", "assistant"))
 
 
 def _is_empty(block: Mapping[str, Any]) -> bool:
     """True for a block that says nothing by itself."""
     return block["type"] in ("output_text", "input_text") and not block.get("text")
-
-
-def _is_json(text: object) -> bool:
-    if not isinstance(text, str):
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _reasoning_problems(items: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
@@ -142,53 +152,42 @@ def _duplicate_items(items: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
 
 
 def _duplicate_calls(items: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
-    called: set[Any] = set()
+    called: set[str] = set()
     for index, item in enumerate(items):
         if not is_turn_item(item):
             called = set()
-        elif item_type(item) in CALLS or item_type(item) in ANSWERED:
-            key = call_key(item)
+        elif item_type(item) in ANSWERED and isinstance(key := call_key(item), str):
             if key in called:
                 yield Problem(index, "duplicate_call", f"two calls have the id {key!r}")
-            if key is not None:
-                called.add(key)
+            called.add(key)
 
 
 def _pairing_problems(items: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
-    """Yields problems of calls and answers: an answer stands anywhere behind its call."""
-    waiting: dict[Any, list[int]] = {}
-    answered: set[Any] = set()
+    """Yields problems of calls and answers: an answer stands right behind the turn that called."""
+    block_of = blocks(enumerate(items))
+    waiting: dict[str, list[int]] = {}
+    answered: set[str] = set()
     refers = False
     for index, item in enumerate(items):
         kind = item_type(item)
         refers = refers or kind == "item_reference"
-        if kind in ANSWERED and isinstance(call_key(item), str):
-            waiting.setdefault(call_key(item), []).append(index)
-        key = answer_key(item)
-        if kind not in ANSWERS or key is None:
+        if kind in ANSWERED and isinstance(key := call_key(item), str):
+            waiting.setdefault(key, []).append(index)
+        if kind not in ANSWERS or not isinstance(key := answer_key(item), str):
             continue
         calls = waiting.get(key, [])
         if matching := [call for call in calls if answers(item, items[call])]:
             calls.remove(matching[-1])
             answered.add(key)
+            is_late = block_of[matching[-1]] != block_of[index]
+            if is_late and item_type(items[matching[-1]]) not in MAY_WAIT:
+                yield Problem(index, "late_result", f"{key!r} is not answered behind its turn")
         elif key in answered:
-            yield Problem(index, "duplicate_output", f"{key!r} was answered before")
+            yield Problem(index, "duplicate_result", f"{key!r} was answered before")
         elif not refers:  # the call may be among what is only referred to
-            rule = "orphan_output" if kind in OUTPUTS else "server_pair"
-            yield Problem(index, rule, f"no call before it has the id {key!r}")
-    last_turn = _last_turn(items)
-    for call in (call for calls in waiting.values() for call in calls if call < last_turn):
-        kind, key = item_type(items[call]), call_key(items[call])
-        if kind not in _MAY_WAIT:
-            rule = "unanswered_call" if kind in CALLS else "server_pair"
-            yield Problem(call, rule, f"no output follows for {key!r}")
-
-
-def _last_turn(items: Sequence[Mapping[str, Any]]) -> int:
-    """Returns where the turn begins whose calls may be pending: only outputs follow it."""
-    start = len(items)
-    while start > 0 and item_type(items[start - 1]) in ANSWERS:
-        start -= 1
-    while start > 0 and is_turn_item(items[start - 1]):
-        start -= 1
-    return start
+            yield Problem(index, "orphan_result", f"no call before it has the id {key!r}")
+    last = max(block_of, default=-1)
+    for call in (call for calls in waiting.values() for call in calls):
+        if block_of[call] != block_of[last] and item_type(items[call]) not in MAY_WAIT:
+            text = f"no output follows for {call_key(items[call])!r}"
+            yield Problem(call, "dangling_call", text)

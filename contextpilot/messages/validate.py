@@ -13,7 +13,7 @@
 | blank_thinking | anthropic | signed thinking whose text was removed |
 | arguments | both | call arguments are not JSON (OpenAI), not an object (Anthropic) |
 | duplicate_call | both | two calls of one turn share an id |
-| unanswered_call | both | a call has no result right after its turn, and more follows |
+| dangling_call | both | a call has no result right after its turn, and more follows |
 | orphan_result | both | a result answers no call of the turn right before it |
 | duplicate_result | both | a second result for one call |
 | result_order | anthropic | a result stands behind other blocks of its message |

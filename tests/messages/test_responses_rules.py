@@ -78,20 +78,20 @@ def without(*indexes: int) -> Callable[[Messages], Any]:
 
 
 CORRUPTIONS: list[Corruption] = [
-    ("output first", lambda m: m.insert(2, output("a")), 2, "orphan_output"),
-    ("call removed", without(3), 5, "orphan_output"),
-    ("custom call removed", without(4), 4, "orphan_output"),
-    ("id renamed", put(6, "call_id", "z"), 6, "orphan_output"),
-    ("id renamed, call", put(6, "call_id", "z"), 3, "unanswered_call"),
-    ("kind of output changed", put(5, "type", "function_call_output"), 5, "orphan_output"),
-    ("kind of output changed, call", put(5, "type", "function_call_output"), 4, "unanswered_call"),
-    ("turn removed", without(7, 8, 9), 7, "duplicate_output"),
-    ("output twice", lambda m: m.insert(11, output("a")), 11, "duplicate_output"),
-    ("screenshot twice", lambda m: m.insert(13, SHOT), 13, "duplicate_output"),
-    ("output removed", without(6), 3, "unanswered_call"),
-    ("custom output removed", without(5), 4, "unanswered_call"),
-    ("pending not last", lambda m: m.append(ASIDE), 18, "unanswered_call"),
-    ("turn behind pending", lambda m: m.append({**CLICK, "id": "x"}), 18, "unanswered_call"),
+    ("output first", lambda m: m.insert(2, output("a")), 2, "orphan_result"),
+    ("call removed", without(3), 5, "orphan_result"),
+    ("custom call removed", without(4), 4, "orphan_result"),
+    ("id renamed", put(6, "call_id", "z"), 6, "orphan_result"),
+    ("id renamed, call", put(6, "call_id", "z"), 3, "dangling_call"),
+    ("kind of output changed", put(5, "type", "function_call_output"), 5, "orphan_result"),
+    ("kind of output changed, call", put(5, "type", "function_call_output"), 4, "dangling_call"),
+    ("turn removed", without(7, 8, 9), 7, "duplicate_result"),
+    ("output twice", lambda m: m.insert(11, output("a")), 11, "duplicate_result"),
+    ("screenshot twice", lambda m: m.insert(13, SHOT), 13, "duplicate_result"),
+    ("output removed", without(6), 3, "dangling_call"),
+    ("custom output removed", without(5), 4, "dangling_call"),
+    ("pending not last", lambda m: m.append(ASIDE), 18, "dangling_call"),
+    ("turn behind pending", lambda m: m.append({**CLICK, "id": "x"}), 18, "dangling_call"),
     ("id twice", lambda m: m.insert(4, call("a")), 4, "duplicate_call"),
     ("item twice", lambda m: m.append(thought(2)), 20, "duplicate_item"),
     ("item sent and referred to", lambda m: m.insert(4, {"id": "fc_3"}), 4, "duplicate_item"),
@@ -103,9 +103,10 @@ CORRUPTIONS: list[Corruption] = [
     ("arguments parsed", put(9, "arguments", {}), 9, "arguments"),
     ("arguments missing", lambda m: m[9].pop("arguments"), 9, "arguments"),
     ("input parsed", put(4, "input", {}), 4, "arguments"),
-    ("screenshot removed", without(12), 11, "server_pair"),
-    ("click removed", without(11), 11, "server_pair"),
-    ("click renamed", put(11, "call_id", "z"), 12, "server_pair"),
+    ("screenshot removed", without(12), 11, "dangling_call"),
+    ("click removed", without(11), 11, "orphan_result"),
+    ("click renamed", put(11, "call_id", "z"), 12, "orphan_result"),
+    ("output behind a message", lambda m: m.insert(6, ASIDE), 7, "late_result"),
     ("empty turn", put(8, "content", ""), 8, "empty_content"),
     ("empty parts", put(15, "content", [{"type": "output_text", "text": ""}]), 15, "empty_content"),
     ("no parts", put(1, "content", []), 1, "empty_content"),
@@ -119,11 +120,12 @@ CORRUPTIONS: list[Corruption] = [
     ("type a number", put(16, "type", 3), 16, "shape"),
     ("content a number", put(16, "content", 3), 16, "shape"),
     ("content of strings", put(16, "content", ["x"]), 16, "shape"),
-    ("call without name", lambda m: m[9].pop("name"), 9, "shape"),
-    ("call without id", lambda m: m[9].pop("call_id"), 9, "shape"),
-    ("output without id", lambda m: m[10].pop("call_id"), 10, "shape"),
-    ("click without id", put(11, "call_id", ["s"]), 11, "shape"),
-    ("output a dict", put(10, "output", {"text": "r"}), 10, "shape"),
+    ("call without name", lambda m: m[9].pop("name"), 9, "call_name"),
+    ("call without id", lambda m: m[9].pop("call_id"), 9, "call_id"),
+    ("output without id", lambda m: m[10].pop("call_id"), 10, "call_id"),
+    ("click without id", put(11, "call_id", ["s"]), 11, "call_id"),
+    ("output a dict", put(10, "output", {"text": "r"}), 10, "result_content"),
+    ("bytes", put(10, "output", b"r"), 10, "not_json"),
     ("summary dropped", lambda m: m[2].pop("summary"), 2, "shape"),
 ]  # fmt: skip
 
@@ -163,20 +165,20 @@ def test_a_lost_item_is_found_in_any_list(data: st.DataObject, items: Messages) 
         assert (at, "reasoning_only") in places_of(items)
     else:
         items.insert(0, items.pop(at))
-        assert (0, "orphan_output") in places_of(items)
+        assert (0, "orphan_result") in places_of(items)
 
 
 def places_of(items: Messages) -> list[tuple[int, str]]:
     return [(problem.index, problem.rule) for problem in problems("responses", items)]
 
 
-def test_answers_may_come_late_and_some_calls_may_wait() -> None:
-    assert problems("responses", [call("a"), ASIDE, output("a")]) == ()
+def test_some_calls_may_wait() -> None:
+    assert places_of([call("a"), ASIDE, output("a")]) == [(2, "late_result")]
     asked = {"type": "mcp_approval_request", "id": "m", "name": "f", "arguments": "{}"}
     assert problems("responses", [asked, ASIDE]) == ()
     response = {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True}
-    assert problems("responses", [asked, response]) == ()
-    assert places_of([ASIDE, response]) == [(1, "server_pair")]
+    assert problems("responses", [asked, ASIDE, response]) == ()
+    assert places_of([ASIDE, response]) == [(1, "orphan_result")]
     searched = {"type": "tool_search_call", "call_id": None, "arguments": {}}
     found = {"type": "tool_search_output", "call_id": None, "tools": []}
     assert problems("responses", [searched, found, ASIDE]) == ()

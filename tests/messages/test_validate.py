@@ -91,13 +91,13 @@ OPENAI_CORRUPTIONS: list[Corruption] = [
     ("result first", lambda m: m.insert(2, tool("a")), 2, "orphan_result"),
     ("call removed", lambda m: m[2]["tool_calls"].pop(0), 4, "orphan_result"),
     ("turn removed", lambda m: m.pop(5), 5, "duplicate_result"),
-    ("result removed", lambda m: m.pop(3), 2, "unanswered_call"),
-    ("text between", lambda m: m.insert(4, ASIDE), 2, "unanswered_call"),
+    ("result removed", lambda m: m.pop(3), 2, "dangling_call"),
+    ("text between", lambda m: m.insert(4, ASIDE), 2, "dangling_call"),
     ("text between, result", lambda m: m.insert(4, ASIDE), 5, "orphan_result"),
     ("result twice", lambda m: m.insert(5, tool("a")), 5, "duplicate_result"),
     ("id renamed", put(6, "tool_call_id", "z"), 6, "orphan_result"),
     ("id twice", lambda m: m[2]["tool_calls"].append(function_call("a")), 2, "duplicate_call"),
-    ("pending not last", lambda m: m.append(ASIDE), 9, "unanswered_call"),
+    ("pending not last", lambda m: m.append(ASIDE), 9, "dangling_call"),
     ("arguments cut", arguments('{"a'), 5, "arguments"),
     ("arguments parsed", arguments({}), 5, "arguments"),
     ("no call left", put(9, "tool_calls", []), 9, "empty_calls"),
@@ -126,9 +126,9 @@ ANTHROPIC_CORRUPTIONS: list[Corruption] = [
     ("thinking blanked", lambda m: m[1]["content"][0].update(thinking=""), 1, "blank_thinking"),
     ("input a string", lambda m: m[5]["content"][0].update(input="{}"), 5, "arguments"),
     ("id twice", lambda m: m[5]["content"].append(use("p")), 5, "duplicate_call"),
-    ("result removed", lambda m: m[2]["content"].pop(0), 1, "unanswered_call"),
-    ("results removed", lambda m: m.pop(6), 5, "unanswered_call"),
-    ("pending not last", lambda m: m.append(ASIDE), 7, "unanswered_call"),
+    ("result removed", lambda m: m[2]["content"].pop(0), 1, "dangling_call"),
+    ("results removed", lambda m: m.pop(6), 5, "dangling_call"),
+    ("pending not last", lambda m: m.append(ASIDE), 7, "dangling_call"),
     ("call removed", lambda m: m[1]["content"].pop(), 2, "orphan_result"),
     ("turn removed", lambda m: m.pop(5), 5, "orphan_result"),
     ("result twice", lambda m: m[6]["content"].append(answer("p")), 6, "duplicate_result"),
@@ -209,7 +209,7 @@ def test_an_unknown_format_is_named() -> None:
 def test_reported_cases_are_judged_as_reported() -> None:
     cases = [json.loads(line) for line in CASES.read_text().splitlines()]
     assert len(cases) >= 25
-    expected = {"S06": [(2, "unanswered_call")], "S07": [(6, "duplicate_result")]}
+    expected = {"S06": [(2, "dangling_call")], "S07": [(6, "duplicate_result")]}
     for case in cases:
         found = problems(case["format"], case["messages"])
         assert bool(found) == bool(case.get("input_is_invalid")), case["id"]
