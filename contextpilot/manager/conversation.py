@@ -231,7 +231,7 @@ class Conversation:
         entries = self.desk.entries
         entries.follow(state["goal"])
         entries.restore([(k[0], k[1]) if k is not None else None for k in state["segments"]])
-        self.desk.log = log
+        self.desk.restore(log)
         self._originals.places = {n: (first, at) for n, first, at in state["originals"]}
         self._history.load_state_dict(state["history"])
         self._scale = float(state["token_scale"])

@@ -67,6 +67,7 @@ class Desk:
         )  # fmt: skip
         self._statics: Statics | None = None
         self.present = _NOTHING
+        self._unsettled = False
         self._members: dict[int, list[int]] = {}
         self.context = Context((), {}, config.budget, columns=self._batch.columns(0))
 
@@ -97,7 +98,8 @@ class Desk:
         if (
             present.renewed
             or present.indices[:length] != before.indices
-            or (returning and self.asleep)
+            or returning
+            or self._unsettled
             or not length
         ):
             self._rebuild()
@@ -107,6 +109,11 @@ class Desk:
         context.prefix_tokens, context.budget = prefix_tokens, budget
         self._pin()
         self._encode_anew()
+
+    def restore(self, log: EditLog) -> None:
+        """Goes on with a saved log, all of which sleeps until a history comes."""
+        self.log = log
+        self.asleep = frozenset(record.id for record in log.live_since(-1))
 
     def _rebuild(self) -> None:
         """Makes the context from the present history and the log."""
@@ -131,7 +138,7 @@ class Desk:
             if context.request == present.turns:
                 break
             context.send()
-        self.asleep = frozenset(replay.asleep)
+        self.asleep, self._unsettled = frozenset(replay.asleep), replay.unsettled
 
     def _grow(self, start: int) -> None:
         """Brings what the history has more than before."""

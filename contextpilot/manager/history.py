@@ -8,6 +8,7 @@ sees one history and edits it anew: the same edits on the same originals give th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from contextpilot.manager.identity import IdentifiedMessages, MessageIdentity
@@ -46,7 +47,7 @@ class HostHistory:
         Raises:
             MessageFormatError: for a message that is no dict, or holds what JSON cannot.
         """
-        found = self.identity.identify(messages)
+        found = self._found(messages)
         shown = tuple(match.numbers for match in found.matches)
         lost = {
             match.numbers
@@ -109,6 +110,26 @@ class HostHistory:
         self._request = tuple(tuple(numbers) for numbers in state["request"])
         self._behind = tuple(state["behind"])
 
+    def _found(self, messages: Sequence[Message]) -> IdentifiedMessages:
+        """Returns what the messages are.
+
+        What a host says behind a request is new, even where it equals what the request hides.
+        """
+        found, length = self.identity.identify(messages), len(self._request)
+        shown = tuple(match.numbers for match in found.matches)
+        if not length or self._is_own(shown):
+            return found
+        if shown[:length] == self._request:
+            hidden = set(self._behind).difference(*self._request)
+            if hidden.isdisjoint(chain.from_iterable(shown[length:])):
+                return found
+        return self.identity.as_request(self._request, self._behind) or found
+
+    def _is_own(self, shown: _Shown) -> bool:
+        """True where the host's list is the history as it was, cut or grown."""
+        own = tuple((number,) for number in self._behind)
+        return shown[: len(own)] == own[: len(shown)]
+
     def _is_request(self, found: IdentifiedMessages, shown: _Shown) -> bool:
         """True where a list begins with the last request, and that is not how the history began."""
         length = len(self._request)
@@ -116,4 +137,6 @@ class HostHistory:
             return False
         if any(match.rendered for match in found.matches[:length]):
             return True
+        if length < len(shown) and self._is_own(shown):
+            return False
         return self._request != tuple((number,) for number in self._behind)

@@ -27,7 +27,7 @@ previous list at their own position are hashed, and all of them after a restart.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -137,6 +137,34 @@ class MessageIdentity:
         self._host = track
         return IdentifiedMessages(tuple(track.matches), tuple(new))
 
+    def as_request(
+        self, request: Sequence[tuple[int, ...]], behind: Iterable[int]
+    ) -> IdentifiedMessages | None:
+        """Returns what the last list is if it begins with a request, or None where it does not.
+
+        Args:
+            request: for each of the request's messages the numbers that it shows.
+            behind: all numbers of the history behind it; what follows the request is none of them.
+        """
+        last, known = self._host, len(request)
+        pairs = list(zip(last.keys, request, strict=False))
+        if len(pairs) < known or not all(self._shows(key, numbers) for key, numbers in pairs):
+            return None
+        track, taken, new = _Track(), set(behind), list[int]()
+        for i, (copy, key) in enumerate(zip(last.copies, last.keys, strict=True)):
+            if i < known:
+                rendered = not self._is_untouched(key, request[i])
+                match: MessageMatch | None = MessageMatch(request[i], rendered)
+            else:
+                match = self._find(key, taken)
+            if match is None:
+                match = MessageMatch((self._remember(key),))
+                new.append(i)
+            taken.update(match.numbers)
+            track.add(copy, key, match)
+        self._host = track
+        return IdentifiedMessages(tuple(track.matches), tuple(new))
+
     def register_rendering(
         self, messages: Sequence[Mapping[str, Any]], stands_for: Sequence[Sequence[int]]
     ) -> None:
@@ -161,8 +189,8 @@ class MessageIdentity:
                 copy, key = source.copies[at], source.keys[at]
             else:
                 copy, key = _read(message, i)
-            untouched = len(shows) == 1 and shows[0] in self._known.get(key, ())
-            track.add(copy, key, MessageMatch(shows, rendered=not untouched))
+            rendered = not self._is_untouched(key, shows)
+            track.add(copy, key, MessageMatch(shows, rendered))
         for key, match in zip(track.keys, track.matches, strict=True):
             if match.rendered and match.numbers not in self._renderings.get(key, ()):
                 self._renderings.setdefault(key, []).append(match.numbers)
@@ -197,6 +225,15 @@ class MessageIdentity:
         if shown > same or 0 < shown == same == len(self._shown.copies):
             return self._shown, shown
         return self._host, same
+
+    def _is_untouched(self, key: str, numbers: tuple[int, ...]) -> bool:
+        """True where a message that shows some numbers is one that the host wrote."""
+        return len(numbers) == 1 and numbers[0] in self._known.get(key, ())
+
+    def _shows(self, key: str, numbers: tuple[int, ...]) -> bool:
+        """True where a message of a key may show some numbers."""
+        rendered = self._renderings.get(key, ())
+        return self._is_untouched(key, numbers) or numbers in rendered
 
     def _find(self, key: str, taken: set[int]) -> MessageMatch | None:
         """Returns the known message of a key that is not in the list yet, or the rendering."""

@@ -79,17 +79,21 @@ class Replay:
 
     Attributes:
         asleep: ids of the records that cannot apply to this history.
+        unsettled: a longer history may bring the same records otherwise: some were made at a later
+            request than this one has, or hide what it protects.
     """
 
     def __init__(self, log: EditLog, entries: Entries, present: Present) -> None:
         self.asleep: set[int] = set()
         self._entries, self._turns = entries, present.turns
         self._protected = protected(entries, present)
-        # a history that was cut has fewer requests than the edits were made in
-        due = ((min(r.request, present.turns), r) for r in log.live_since(-1))
+        live = log.live_since(-1)
+        self.unsettled = any(record.request > present.turns for record in live)
         self._due: dict[int, list[EditRecord]] = {}
-        for request, record in due:
-            self._due.setdefault(request, []).append(record)
+        due = 0  # a cut history has fewer requests than they were made in; their order stays
+        for record in live:
+            due = max(due, min(record.request, present.turns))
+            self._due.setdefault(due, []).append(record)
 
     def apply(self, context: Context) -> None:
         """Makes the edits of the context's present request again."""
@@ -106,11 +110,12 @@ class Replay:
 
     def _is_awake(self, context: Context, record: EditRecord, made: Sequence[int]) -> bool:
         there = [row[0] for row in record.rows if row[0] not in made]
-        return (
-            all(context.has_arrived(index) for index in there)
-            and not self._protected.forbids(record, there, self._turns)
-            and self._entries.revive(record, made)
-        )
+        if not all(context.has_arrived(index) for index in there):
+            return False
+        if self._protected.forbids(record, there, self._turns):
+            self.unsettled = True
+            return False
+        return not _reveals(context, record) and self._entries.revive(record, made)
 
     def _make(self, context: Context, change: Change) -> None:
         """Makes one change again."""
@@ -121,8 +126,9 @@ class Replay:
         if change.after is not None:
             position = _behind(context, change.after[1])
             context.move(index, position - (c.rank[index] < position))
-        if c.form[index] != change.form[1]:
-            context.set_form(index, change.form[1])
+        before, after = change.form
+        if before != after != c.form[index]:  # a mark made on a stub does not make the stub
+            context.set_form(index, after)
         if change.covered is not None:
             c.covered[index] = change.covered[1]
         c.mark[index] = change.mark[1]
@@ -146,6 +152,16 @@ class Replay:
         c.locked[index] = 0
         context.move(index, position)
         context.sent_length += was_sent
+
+
+def _reveals(context: Context, record: EditRecord) -> bool:
+    """True where an edit would show again what another one hides, made where that one slept."""
+    form = context.columns.form
+    return any(
+        change.form[0] != change.form[1] != Form.ABSENT != change.form[0]
+        and form[change.index] == Form.ABSENT
+        for change in record.changes
+    )
 
 
 def _is_creation(change: Change) -> bool:
