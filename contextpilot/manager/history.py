@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from contextpilot.manager.identity import IdentifiedMessages, MessageIdentity
+from contextpilot.manager.identity import IdentifiedMessages, MessageIdentity, MessageMatch
 
 Message: TypeAlias = Mapping[str, Any]
 
@@ -117,7 +117,7 @@ class HostHistory:
         """
         found, length = self.identity.identify(messages), len(self._request)
         shown = tuple(match.numbers for match in found.matches)
-        if not length or self._is_own(shown):
+        if not length or self._is_own(found):
             return found
         if shown[:length] == self._request:
             hidden = set(self._behind).difference(*self._request)
@@ -125,10 +125,10 @@ class HostHistory:
                 return found
         return self.identity.as_request(self._request, self._behind) or found
 
-    def _is_own(self, shown: _Shown) -> bool:
+    def _is_own(self, found: IdentifiedMessages) -> bool:
         """True where the host's list is the history as it was, cut or grown."""
-        own = tuple((number,) for number in self._behind)
-        return shown[: len(own)] == own[: len(shown)]
+        own = [MessageMatch((number,)) for number in self._behind]
+        return list(found.matches[: len(own)]) == own[: len(found.matches)]
 
     def _is_request(self, found: IdentifiedMessages, shown: _Shown) -> bool:
         """True where a list begins with the last request, and that is not how the history began."""
@@ -137,6 +137,6 @@ class HostHistory:
             return False
         if any(match.rendered for match in found.matches[:length]):
             return True
-        if length < len(shown) and self._is_own(shown):
+        if length < len(shown) and self._is_own(found):
             return False
         return self._request != tuple((number,) for number in self._behind)

@@ -137,11 +137,15 @@ class Disturbed:
         for end in range(1, len(messages) + 1):
             if end == len(messages) or (end > 2 and self.rng.random() < 0.3):
                 expected = twin.session.prepare(messages[:end])
-        assert wire(sent.messages) == wire(expected.messages)
         assert records(twin.session) == records(self.host.session)
         desk, other = (each.session._conversation.desk for each in (self.host, twin))
-        if desk.present.indices == other.present.indices:  # else it equals a request, and was read
-            assert sent.report.asleep == expected.report.asleep  # as that request, hiding more
+        if desk.present.indices != other.present.indices:
+            # it equals the latest request to the letter, so it is read as that, hiding more
+            assert set(desk.present.indices) > set(other.present.indices)
+            self.done["read as a request"] += 1
+            return
+        assert wire(sent.messages) == wire(expected.messages)
+        assert sent.report.asleep == expected.report.asleep
         there = set(desk.present.indices)
         natives = {i for i, key in enumerate(desk.entries.keys) if key is not None}
         for record in desk.log.live_since(-1):
