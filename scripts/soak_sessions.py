@@ -24,7 +24,7 @@ from contextpilot.manager import ContextManager, Request, Session, Status
 from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.fallback import FallbackLimits
 from contextpilot.manager.reload_tool import tool_definition
-from contextpilot.manager.repairing import repaired
+from contextpilot.messages.repair import repair
 from contextpilot.observations.observation import Observation
 from contextpilot.policies.simple import KeepAll
 from contextpilot.tokenizers import EstimateTokenizer
@@ -183,7 +183,7 @@ class Drive:
 
     def _base(self, host: list[Message]) -> list[Message]:
         """Returns the list that edits start from: the host's, or what had to be repaired of it."""
-        return list(repaired(self.format, host, ManagerConfig().pending_wait).messages)  # type: ignore[arg-type]
+        return repair(self.format, host, pending_wait=ManagerConfig().pending_wait).messages
 
     def _note(self, request: Request, base: list[Message]) -> None:
         counts = self.tally.counts

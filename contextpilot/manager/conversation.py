@@ -6,7 +6,6 @@ import logging
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, TypeAlias
 
 from contextpilot.archives.base import Archive
@@ -19,24 +18,25 @@ from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.deciding import Decider
 from contextpilot.manager.desk import Desk
 from contextpilot.manager.fallback import FallbackLimits
-from contextpilot.manager.formats import Rendering, format_of, render, spans_of
+from contextpilot.manager.formats import Rendering, format_of, spans_of
 from contextpilot.manager.history import HostHistory, Said
-from contextpilot.manager.markers import with_markers
+from contextpilot.manager.intake import Intake
 from contextpilot.manager.marking import marked
 from contextpilot.manager.originals import Originals
 from contextpilot.manager.overflow import Overflow
-from contextpilot.manager.repairing import repaired
+from contextpilot.manager.reading import Reader
 from contextpilot.manager.report import Report, Request, Status, System
-from contextpilot.manager.showing import covered, pinned, shown
+from contextpilot.manager.showing import pinned
 from contextpilot.manager.state import STATE_VERSION, log_from_json, log_to_json
+from contextpilot.manager.tails import Validator
 from contextpilot.manager.trust import nonce_of, noted_messages, noted_system, trust_note
 from contextpilot.manager.usage import read_usage, token_scale
+from contextpilot.manager.writing import Writer
 from contextpilot.messages.problem import Problem
-from contextpilot.messages.validate import problems
+from contextpilot.messages.repair import repair
 from contextpilot.policies.base import Policy
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers.base import Tokenizer
-from contextpilot.tokenizers.count import segment_tokens
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -87,6 +87,9 @@ class Conversation:
         parts = self.parts
         services = Services(parts.tokenizer, parts.summarizer, parts.archive, session=self.id)
         self.desk = Desk(services, self.config)
+        self._intake = Intake(self.format.name, self.config.pending_wait)
+        self._reader, self._validator = Reader(self.format), Validator(self.format.name)
+        self._writer = Writer(self.format, self.nonce, self.desk, parts.tokenizer)
         self._originals = Originals(self.format, self.desk.entries, services)
         self._history = HostHistory(self._originals.get)
         self._spans: dict[int, range] = {}
@@ -107,7 +110,8 @@ class Conversation:
         if self.config.trust_note and (self.format.name != "openai" or system is not None):
             system = noted_system(system, trust_note(self.nonce))
         desk, failures = self.desk, len(self.decider.policy.records)
-        whole = repaired(self.format.name, history, self.config.pending_wait)
+        whole = self._intake.take(history)
+        self._writer.begin()
         said = self._history.read(whole.messages)
         prefix = self._prefix(tools, system)
         self._follow(said, prefix)
@@ -146,7 +150,8 @@ class Conversation:
         )
         self.report = report
         self.tell()
-        return Request(out.messages, tools, system, status, report)
+        messages = list(map(self._intake.handed_out, out.messages))
+        return Request(messages, tools, system, status, report)
 
     def again(self, overflow: Overflow) -> Request:
         """Returns a shorter request for the history that was too long for the provider.
@@ -255,7 +260,8 @@ class Conversation:
     def _follow(self, said: Sequence[Said], prefix: TokenAccount) -> None:
         """Brings the desk in step with a history."""
         messages = [message for _, message in said]
-        segments = marked(self.format.parse(messages), messages, self.config)
+        given = [self._intake.given(message) or message for message in messages]
+        segments = marked(self._reader.read(messages), given, self.config)
         if not self.desk.services.goal and (goal := _goal(segments)):
             self.desk.entries.follow(goal)
         self._spans = spans_of(segments, len(said))
@@ -303,17 +309,15 @@ class Conversation:
     ) -> tuple[Rendering, tuple[Problem, ...]]:
         """Returns the request's messages, and what is wrong with them."""
         history: list[Any] = [message for _, message in said]
-        desk, name = self.desk, self.format.name
         out = Rendering(history, [(at,) for at in range(len(history))])
-        if desk.is_edited:
-            out = render(self.format, shown(desk), history, self._spans, covered(desk), self.nonce)
-            out = with_markers(out, history)
-        if self.config.trust_note and name == "openai" and system is None:
+        if self.desk.is_edited:
+            out = self._writer.write(history, self._spans)
+        if self.config.trust_note and self.format.name == "openai" and system is None:
             out = Rendering(*noted_messages(out.messages, out.shows, trust_note(self.nonce)))
-        found = problems(name, out.messages)
+        found = self._validator.problems(out.messages)
         if found:  # what an edit may leave of a history that was not quite right
             out = self._mended(out)
-            found = problems(name, out.messages)
+            found = self._validator.problems(out.messages)
         return out, found
 
     def _remember(self, out: Rendering, said: Sequence[Said]) -> None:
@@ -326,26 +330,8 @@ class Conversation:
         context, limit = self.desk.context, self._budget.input_limit
         if not self.desk.is_edited:
             return 0
-        return context.used_tokens + self._uncounted(out, said) - limit
-
-    def _uncounted(self, out: Rendering, said: Sequence[Said]) -> int:
-        """Returns what a request's messages take beyond what the context counts."""
-        desk, tokenizer = self.desk, self.parts.tokenizer
-        hosts = {id(one.message): at for at, one in enumerate(said)}
-        places = [hosts.get(id(message), -1) for message in out.messages]
-        sent = set(places)
-        whole = {at: 0 for span in self._spans.values() if sent.issuperset(span) for at in span}
-        for index in desk.present.indices:
-            entry = desk.entries.all[index]
-            if entry.segment.position[0] in whole:
-                whole[entry.segment.position[0]] += entry.full_tokens
-        tokens = sum(whole.values())
-        pairs = zip(places, out.messages, strict=True)
-        for is_whole, run in groupby(pairs, lambda pair: pair[0] in whole):
-            if not is_whole:
-                parsed = self.format.parse([message for _, message in run])
-                tokens += sum(segment_tokens(tokenizer, segment) for segment in parsed)
-        return tokens - desk.context.total
+        uncounted = self._writer.uncounted(out, said, self._spans)
+        return context.used_tokens + uncounted - limit
 
     def _tightened(self, tokens: int) -> Desk:
         """Returns the desk with that much less room for this request."""
@@ -358,7 +344,7 @@ class Conversation:
 
     def _mended(self, out: Rendering) -> Rendering:
         """Returns a rendering that a provider takes, as far as it can be repaired."""
-        again = repaired(self.format.name, out.messages, self.config.pending_wait)
+        again = repair(self.format.name, out.messages, pending_wait=self.config.pending_wait)
         shows = {id(message): shown for message, shown in zip(out.messages, out.shows, strict=True)}
         messages: list[Any] = list(again.messages)
         return Rendering(messages, [shows.get(id(message), ()) for message in messages])

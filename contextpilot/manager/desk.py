@@ -66,6 +66,7 @@ class Desk:
             reload_output_tokens=config.reload_output_tokens,
         )  # fmt: skip
         self._statics: Statics | None = None
+        self._has_statics = False
         self.present = _NOTHING
         self._unsettled = False
         self._members: dict[int, list[int]] = {}
@@ -108,7 +109,8 @@ class Desk:
         context = self.context
         context.prefix_tokens, context.budget = prefix_tokens, budget
         self._pin()
-        self._encode_anew()
+        self._has_statics = False
+        self.refresh()
 
     def restore(self, log: EditLog) -> None:
         """Goes on with a saved log, all of which sleeps until a history comes."""
@@ -178,8 +180,8 @@ class Desk:
         for i in self.present.indices:
             pinned[i] = i == user or everything[i].leader in leaders
 
-    def _encode_anew(self) -> None:
-        """Gives the segments their slots, and the encoder what it does not know yet."""
+    def _complete_statics(self) -> None:
+        """Gives the encoder what is constant about the segments that it does not know yet."""
         entries = self.entries.all
         known = len(self._statics.tool) if self._statics is not None else 0
         if known < len(entries) or self._statics is None:
@@ -190,7 +192,7 @@ class Desk:
                     setattr(more, name, np.concatenate(both))
             self._statics = more
             self._encoder.start(0, more, self.services.goal)
-        self.refresh()
+        self._has_statics = True
 
     # ---- deciding ------------------------------------------------------------------------------
 
@@ -200,6 +202,8 @@ class Desk:
 
     def observe(self, step: int = 0) -> Observation:
         """Returns the observation after so many edit steps; the next edit changes its arrays."""
+        if not self._has_statics:
+            self._complete_statics()
         self._encoder.finish([self.context], [self.log], [step])
         arrays: dict[str, NDArray[Any]] = {
             name: getattr(self._encoder, name)[0] for name in _ARRAYS

@@ -11,6 +11,7 @@ from contextpilot.core.segment import Kind, Segment
 from contextpilot.errors import ConfigurationError, did_you_mean
 from contextpilot.messages import anthropic, openai, responses
 from contextpilot.messages.anthropic_wire import AnthropicWire, merged
+from contextpilot.messages.builder import SegmentBuilder
 from contextpilot.messages.frame import described
 from contextpilot.messages.layout import Message, Outgoing, Wire, lay_out
 from contextpilot.messages.openai_wire import OpenAIWire
@@ -28,12 +29,15 @@ class Format:
     Attributes:
         name: what hosts call it.
         parse: messages to segments.
+        extend: appends those of the messages from a position on to a builder that has the ones
+            before; None: such lists are always parsed from their beginning.
         wire: makes what writes one message, given the nonce of data boundaries.
         pieces: laid-out messages as they go out.
     """
 
     name: str
     parse: Callable[[Sequence[Mapping[str, Any]]], tuple[Segment, ...]]
+    extend: Callable[[SegmentBuilder, Sequence[Mapping[str, Any]], int], None] | None
     wire: Callable[[str], Wire]
     pieces: Callable[[Sequence[Outgoing]], list[Piece]]
 
@@ -76,7 +80,7 @@ def render(
     history: Sequence[Mapping[str, Any]],
     spans: Mapping[int, range],
     covered: Mapping[str, Sequence[int]],
-    nonce: str = "",
+    wire: Wire | None = None,
 ) -> Rendering:
     """Returns the messages that show some segments.
 
@@ -86,15 +90,15 @@ def render(
         history: the messages that they were parsed from.
         spans: as `spans_of` returns them.
         covered: by id of a summary, the positions of the messages that it stands for.
-        nonce: part of the boundary around data.
+        wire: what writes a message; None: the format's, without a nonce.
 
     Raises:
         MessageFormatError: as `render` of the format.
     """
-    wire = form.wire(nonce)
+    wire = wire or form.wire("")
     summaries = [
         (
-            wire.data_message(described(one, nonce)),
+            wire.data_message(described(one, wire.nonce)),
             [p for at in covered[one.segment.id] for p in spans[at]],
         )
         for one in shown
@@ -117,6 +121,8 @@ def _shared_out(
     messages: Sequence[Message], positions: Sequence[int], history: Sequence[Mapping[str, Any]]
 ) -> list[tuple[int, ...]]:
     """Returns what each of a piece's messages shows, of what all of them show together."""
+    if len(positions) <= 1 == len(messages):
+        return [tuple(positions)]
     own = {id(history[position]): position for position in positions}
     mine = [own.get(id(message), -1) for message in messages]
     left = [position for position in positions if position not in mine]
@@ -155,9 +161,9 @@ def _merged(outgoing: Sequence[Outgoing]) -> list[Piece]:
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "openai": Format("openai", openai.parse, OpenAIWire, _one_by_one),
-        "anthropic": Format("anthropic", anthropic.parse, AnthropicWire, _merged),
-        "responses": Format("responses", responses.parse, ResponsesWire, _as_items),
+        "openai": Format("openai", openai.parse, openai.extend, OpenAIWire, _one_by_one),
+        "anthropic": Format("anthropic", anthropic.parse, anthropic.extend, AnthropicWire, _merged),
+        "responses": Format("responses", responses.parse, None, ResponsesWire, _as_items),
     }
 )
 """By name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from contextpilot.manager.formats import Rendering
@@ -11,7 +11,24 @@ _MARKER = "cache_control"
 _UNMARKABLE = ("thinking", "redacted_thinking", "reasoning")
 
 
-def with_markers(out: Rendering, history: Sequence[Mapping[str, Any]]) -> Rendering:
+def marker_of(value: Any) -> Any:
+    """Returns the last cache marker in a message or a block; None where there is none."""
+    if not isinstance(value, Mapping):
+        return None
+    if value.get(_MARKER) is not None:
+        return value[_MARKER]
+    content = value.get("content")
+    if not isinstance(content, list | tuple):
+        return None
+    found = (marker_of(block) for block in reversed(content))
+    return next((marker for marker in found if marker is not None), None)
+
+
+def with_markers(
+    out: Rendering,
+    history: Sequence[Mapping[str, Any]],
+    marker_at: Callable[[Any], Any] = marker_of,
+) -> Rendering:
     """Returns a rendering that has a marker wherever the host ended a cached prefix.
 
     A marker whose block is gone stands on the last block before it, so that the provider's cached
@@ -20,10 +37,11 @@ def with_markers(out: Rendering, history: Sequence[Mapping[str, Any]]) -> Render
     Args:
         out: the request's messages, and the positions in `history` that each shows.
         history: the host's messages.
+        marker_at: returns the marker of one of them, as `marker_of` does.
     """
     messages = list(out.messages)
     for at, message in enumerate(history):
-        marker = marker_of(message)
+        marker = marker_at(message)
         if marker is None:
             continue
         before = [i for i, shown in enumerate(out.shows) if shown and min(shown) <= at]
@@ -38,19 +56,6 @@ def with_markers(out: Rendering, history: Sequence[Mapping[str, Any]]) -> Render
                 messages[i] = marked
                 break
     return Rendering(messages, out.shows)
-
-
-def marker_of(value: Any) -> Any:
-    """Returns the last cache marker in a message or a block; None where there is none."""
-    if not isinstance(value, Mapping):
-        return None
-    if value.get(_MARKER) is not None:
-        return value[_MARKER]
-    content = value.get("content")
-    if not isinstance(content, list | tuple):
-        return None
-    found = (marker_of(block) for block in reversed(content))
-    return next((marker for marker in found if marker is not None), None)
 
 
 def _marked(message: Mapping[str, Any], marker: Any) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.conversation import Conversation, Messages, Parts
 from contextpilot.manager.desk import Desk
 from contextpilot.manager.fallback import FallbackRecord
+from contextpilot.manager.message_key import copied
 from contextpilot.manager.overflow import read_overflow
 from contextpilot.manager.overlay import OverlayArchive
 from contextpilot.manager.report import Report, Request, Status, System
@@ -277,7 +278,11 @@ class Session:
                 self._desk.note_reload(index)
                 self._conversation.tell()
             known = () if original is not None else self._parts.archive.ids(self.id)
-            return reload_tool.answer(self._config.format, asked, original, known)
+            # in objects of its own: what is kept of the history is nobody's to change
+            answer: Message = copied(
+                reload_tool.answer(self._config.format, asked, original, known)
+            )
+            return answer
 
     # ---- between calls -------------------------------------------------------------------------
 

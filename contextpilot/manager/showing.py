@@ -6,15 +6,35 @@ from contextpilot.core.segment import Form, Kind
 from contextpilot.manager.desk import Desk
 from contextpilot.messages.rendered import RenderedSegment
 
+_FULL = int(Form.FULL)
 
-def shown(desk: Desk) -> list[RenderedSegment]:
-    """Returns the visible segments in order, each in its form."""
-    context, out = desk.context, []
-    for index in context.visible():
-        form = context.form(index)
-        text = None if form == Form.FULL else context.text(index)
-        out.append(RenderedSegment(context.entries[index].segment, form, text))
-    return out
+
+class Shown:
+    """The visible segments of a desk in their forms; what is shown as before is the same object."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._before: dict[int, RenderedSegment] = {}
+
+    def segments(self) -> list[RenderedSegment]:
+        """Returns the visible segments in order."""
+        context, before = self._desk.context, self._before
+        forms, entries = context.columns.form, context.entries
+        shown: dict[int, RenderedSegment] = {}
+        for index in context.visible():
+            form, segment = forms[index], entries[index].segment
+            text = None if form == _FULL else context.text(index)
+            known = before.get(index)
+            if (
+                known is None
+                or known.segment is not segment
+                or known.form != form
+                or known.text is not text
+            ):
+                known = RenderedSegment(segment, Form(form), text)
+            shown[index] = known
+        self._before = shown
+        return list(shown.values())
 
 
 def covered(desk: Desk) -> dict[str, list[int]]:
@@ -23,7 +43,7 @@ def covered(desk: Desk) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {
         entries.id(i): [] for i in desk.context.visible() if c.kind[i] == Kind.SUMMARY
     }
-    for index in desk.present.indices:
+    for index in desk.present.indices if found else ():
         summary = c.covered[index]
         while summary >= 0 and c.covered[summary] >= 0:  # one summary consumed another
             summary = c.covered[summary]
