@@ -143,7 +143,10 @@ class Anthropic:
             blocks.append({"type": "text", "text": said})
         if served:
             self._served += 1
-            key, hit = f"srv_{self._served}", {"type": "web_search_result", "url": "u"}
+            key = f"srv_{self._served}"
+            hit = {
+                "type": "web_search_result", "title": "t", "url": "u", "encrypted_content": "c2Vl",
+            }  # fmt: skip
             asked = {"type": "server_tool_use", "id": key, "name": "web_search"}
             blocks.append({**asked, "input": {"query": "q"}})
             answer = {"type": "web_search_tool_result", "tool_use_id": key, "content": [hit]}
@@ -166,7 +169,7 @@ class Anthropic:
             elif call.answer:
                 block["content"] = inner if self.rng.random() < 0.3 else call.answer
             elif self.rng.random() < 0.7:
-                block["content"] = self.rng.choice([None, "", []])
+                block["content"] = self.rng.choice(["", []])
             if self.rng.random() < 0.1:
                 block["is_error"] = self.rng.random() < 0.5
             blocks.append(block)
@@ -217,7 +220,8 @@ class Responses:
             self.messages.append({**item, "action": action})
         if said:
             parts = [{"type": "output_text", "text": said, "annotations": []}]
-            whole = {"id": self._id(), "type": "message", "role": "assistant", "content": parts}
+            whole = {"id": self._id(), "type": "message", "role": "assistant", "content": parts,
+                     "status": "completed"}  # fmt: skip
             easy = {"role": "assistant", "content": said}
             self.messages.append(self.rng.choice([whole, easy]))
         for call in calls:

@@ -133,8 +133,9 @@ def not_pinned(f: Any) -> Value:
 
 
 def read(f: Any) -> Value:
-    """The agent has seen it once; only a request that would not fit lifts this."""
-    return (f.sent != 0) | (f.overflows != 0)
+    """The agent has seen it once, or said it; a request that would not fit lifts this too."""
+    said = (f.kind == _TURN) & (f.exchange == f.full)  # a turn that awaits no results
+    return (f.sent != 0) | said | (f.overflows != 0)
 
 
 def settled(f: Any) -> Value:

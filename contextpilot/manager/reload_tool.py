@@ -41,7 +41,7 @@ def tool_definition(format: str) -> dict[str, Any]:
     if format == "anthropic":
         return {**about, "input_schema": schema}
     if format == "responses":
-        return {"type": "function", **about, "parameters": schema}
+        return {"type": "function", **about, "parameters": schema, "strict": True}
     return {"type": "function", "function": {**about, "parameters": schema}}
 
 

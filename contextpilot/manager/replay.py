@@ -60,7 +60,7 @@ def protected(entries: Entries, present: Present) -> Protected:
         frozenset(
             i
             for i, arrival in zip(present.indices, present.arrivals, strict=True)
-            if arrival == present.turns
+            if arrival == present.turns and everything[i].segment.kind != Kind.TURN
         ),
     )
 

@@ -43,6 +43,8 @@ def _content_problems(index: int, message: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(index, "empty_text", "a blank text block")
         elif block["type"] == "compaction" and block.get("content") == "":
             yield Problem(index, "empty_text", "a blank compaction block")
+        elif block["type"] == "tool_result" and block.get("content", "") is None:
+            yield Problem(index, "empty_content", "a result whose content is null")
 
 
 def _turn_problems(index: int, message: dict[str, Any]) -> Iterator[Problem]:

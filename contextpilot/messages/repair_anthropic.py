@@ -16,6 +16,7 @@ from contextpilot.messages.repair_anthropic_blocks import (
     with_server_pairs,
     with_whole_thinking,
     without_blank_text,
+    without_null_results,
 )
 from contextpilot.messages.repair_pairs import Call, Pairing
 from contextpilot.messages.repair_reading import read
@@ -70,7 +71,9 @@ def repair_anthropic(messages: Sequence[Mapping[str, Any]], pending_wait: int) -
 def _cleaned(given: Sequence[Mapping[str, Any]], repairs: list[Repair]) -> list[Blocks]:
     """Returns the blocks of each message, as far as they can be sent; results come first."""
     cleaned = [
-        without_blank_text(as_blocks(message.get("content")), index, repairs)
+        without_null_results(
+            without_blank_text(as_blocks(message.get("content")), index, repairs), index, repairs
+        )
         for index, message in enumerate(given)
     ]
     texts = [i for i, own in enumerate(cleaned) if given[i]["role"] == "user" and _rest(own)]

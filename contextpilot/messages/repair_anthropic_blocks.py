@@ -47,6 +47,24 @@ def without_blank_text(blocks: Blocks, index: int, repairs: list[Repair]) -> Blo
     return left
 
 
+def without_null_results(blocks: Blocks, index: int, repairs: list[Repair]) -> Blocks:
+    """Returns the blocks; results that say nothing have no content, which may not be null."""
+    nulls = sum(_has_null(block) for block in blocks)
+    if not nulls:
+        return blocks
+    repairs.append(Repair(index, "empty_content", f"the null content of {nulls} result(s) left"))
+    return [
+        {key: value for key, value in block.items() if key != "content"}
+        if _has_null(block)
+        else block
+        for block in blocks
+    ]
+
+
+def _has_null(block: Mapping[str, Any]) -> bool:
+    return is_result(block) and block.get("content", "") is None
+
+
 def _is_blank(block: Mapping[str, Any]) -> bool:
     if block["type"] == "text":
         return not str(block.get("text") or "").strip()

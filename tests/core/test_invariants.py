@@ -41,7 +41,10 @@ SIMPLE = {
     "whole": ({"form": Form.FULL}, {"form": Form.OUTLINE}),
     "hidden": ({"form": Form.ABSENT}, {"form": Form.FULL}),
     "not_pinned": ({"pinned": 0}, {"pinned": 1}),
-    "read": ({"sent": 1, "overflows": 0}, {"sent": 0, "overflows": 0}),
+    "read": (
+        {"sent": 1, "overflows": 0, "kind": Kind.RESULT, "exchange": 9, "full": 4},
+        {"sent": 0, "overflows": 0, "kind": Kind.RESULT, "exchange": 9, "full": 4},
+    ),
     "settled": ({"settled": 1}, {"settled": 0}),
     "reasoning_untouched": (
         {"reasoning": 1, "rank": 3, "latest_user_rank": 4},
@@ -69,6 +72,7 @@ SIMPLE = {
     "has_original": ({"kind": Kind.RESULT}, {"kind": Kind.COPY}),
 }
 MORE_VIOLATIONS = [
+    ("read", {"sent": 0, "overflows": 0, "kind": Kind.TURN, "exchange": 9, "full": 4}),
     ("due", {"mark": -1, "request": 3}),
     ("shrinks_by_outline", {"full": 900, "kind": Kind.TURN}),
     ("can_be_rewritten", {"kind": Kind.SUMMARY}),
@@ -78,7 +82,8 @@ MORE_VIOLATIONS = [
     ("standalone", {"kind": Kind.SUMMARY}),
 ]
 MORE_HOLDS = [
-    ("read", {"sent": 0, "overflows": 1}),
+    ("read", {"sent": 0, "overflows": 1, "kind": Kind.RESULT, "exchange": 9, "full": 4}),
+    ("read", {"sent": 0, "overflows": 0, "kind": Kind.TURN, "exchange": 4, "full": 4}),
     ("reasoning_untouched", {"reasoning": 0, "rank": 5, "latest_user_rank": 4}),
     ("exchange_untouched", {"locked": 0, "rank": 5, "latest_user_rank": 4}),
     ("standalone", {"kind": Kind.COPY}),

@@ -121,6 +121,7 @@ ANTHROPIC = [
     put("user", "empty_text", "blank block", content=[text_block(), text_block(" ")]),
     put("assistant", "empty_text", "blank compaction",
         content=[{"type": "compaction", "content": ""}]),
+    changed("result null", "empty_content", results, lambda _, block: block.update(content=None)),
     put("assistant", "reasoning_only", "thinking only", content=THINKING),
     changed("thinking blanked", "blank_thinking", blocks("thinking"),
             lambda _, block: block.update(thinking="")),

@@ -163,7 +163,7 @@ SERVER_PAIR: Messages = [
 
 
 @st.composite
-def anthropic_result(draw: st.DrawFn, call_id: str) -> Message:
+def anthropic_result(draw: st.DrawFn, call_id: str, strange: bool) -> Message:
     inner = st.one_of(
         WORDS.map(lambda text: {"type": "text", "text": text}),
         st.just({"type": "image", "source": {"type": "url", "url": "https://a.test/i.png"}}),
@@ -172,9 +172,8 @@ def anthropic_result(draw: st.DrawFn, call_id: str) -> Message:
     block["tool_use_id"] = call_id
     block["type"] = "tool_result"
     if draw(st.booleans()):
-        block["content"] = draw(
-            st.one_of(WORDS, st.sampled_from(["", None]), st.lists(inner, max_size=2))
-        )
+        nothing = st.sampled_from(["", None] if strange else [""])
+        block["content"] = draw(st.one_of(WORDS, nothing, st.lists(inner, max_size=2)))
     maybe(draw, block, "is_error", st.booleans())
     maybe(draw, block, "cache_control", st.just({"type": "ephemeral"}))
     return block
@@ -217,7 +216,9 @@ def anthropic_lists(draw: st.DrawFn, strange: bool = False) -> Messages:
         )
         messages.append(draw(anthropic_turn(ids)))
         if ids:
-            results = [draw(anthropic_result(call_id)) for call_id in draw(st.permutations(ids))]
+            results = [
+                draw(anthropic_result(call_id, strange)) for call_id in draw(st.permutations(ids))
+            ]
             rest = draw(st.lists(ANTHROPIC_USER_BLOCKS, max_size=2))
             content = draw(st.permutations([*results, *rest])) if strange else [*results, *rest]
             messages.append({"role": "user", "content": content})

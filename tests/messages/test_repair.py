@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import importlib.util
 import json
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from messages.corruptions_openai import OPENAI
 from messages.message_lists import Message, Messages, anthropic_lists, openai_lists
 from messages.real_data import CASES, needs_cases
 from messages.test_validate import BLOCKS, CHAT, answer, function_call, tool, use
+from pydantic import TypeAdapter
 
 from contextpilot.errors import ConfigurationError, MessageFormatError
 from contextpilot.messages.repair import Repaired, repair
@@ -262,8 +264,7 @@ def exhaust(value: Any) -> Any:
 def test_repaired_messages_have_the_packages_types(
     wire_format: str, module: str, name: str
 ) -> None:
-    types = pytest.importorskip(module)
-    adapter = pytest.importorskip("pydantic").TypeAdapter(getattr(types, name))
+    adapter = TypeAdapter(getattr(importlib.import_module(module), name))
     for messages in repaired_lists(wire_format):
         for message in messages:
             exhaust(adapter.validate_python(message))

@@ -16,6 +16,8 @@ from messages.message_lists import Messages, full, wire
 from messages.real_data import DATA, needs_data
 from messages.responses_cases import ITEMS, SAID, call, output, user
 from messages.responses_lists import FILE, IMAGE, responses_lists
+from openai.types.responses import ResponseInputItemParam
+from pydantic import TypeAdapter
 
 from contextpilot.archives.codec import segment_from_json, segment_to_json
 from contextpilot.core.segment import Form, Kind
@@ -125,10 +127,7 @@ def test_what_is_no_item_list_is_named(items: Any, told: str) -> None:
 
 @given(st.data(), responses_lists())
 def test_lists_are_what_the_openai_package_takes(data: st.DataObject, items: Messages) -> None:
-    types = pytest.importorskip("openai.types.responses")
-    from pydantic import TypeAdapter
-
-    adapter = TypeAdapter(types.ResponseInputItemParam)
+    adapter = TypeAdapter(ResponseInputItemParam)
     for sent in (items, responses.render(data.draw(edited(responses.parse(items))))):
         for item in sent:
             exhaust(adapter.validate_python(item))
