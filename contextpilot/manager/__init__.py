@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contextpilot.manager.manager import ContextManager
+    from contextpilot.manager.reload_tool import RELOAD_TOOL
     from contextpilot.manager.report import Report, Request, Status
     from contextpilot.manager.session import Session
 
-__all__ = ["ContextManager", "Report", "Request", "Session", "Status"]
+__all__ = ["RELOAD_TOOL", "ContextManager", "Report", "Request", "Session", "Status"]
 
 
 def __getattr__(name: str) -> Any:
     """Loads a public name when it is first asked for: a table of windows needs no encoder."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from contextpilot.manager import manager, report, session
+    from contextpilot.manager import manager, reload_tool, report, session
 
-    return next(getattr(m, name) for m in (report, session, manager) if hasattr(m, name))
+    modules = (report, session, manager, reload_tool)
+    return next(getattr(m, name) for m in modules if hasattr(m, name))
