@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from contextpilot.archives.base import Archive
 from contextpilot.core.budget import TokenBudget
+from contextpilot.core.edit_log import EditLog
 from contextpilot.core.segment import Kind, Role, Segment
 from contextpilot.edits.services import Services
 from contextpilot.errors import ArchiveError, ConfigurationError
@@ -19,24 +20,27 @@ from contextpilot.manager.deciding import Decider
 from contextpilot.manager.desk import Desk
 from contextpilot.manager.fallback import FallbackLimits
 from contextpilot.manager.formats import Rendering, format_of, spans_of
-from contextpilot.manager.history import HostHistory, Said
+from contextpilot.manager.history import HostHistory, Message, Said
 from contextpilot.manager.intake import Intake
 from contextpilot.manager.marking import marked
+from contextpilot.manager.message_key import copied
 from contextpilot.manager.originals import Originals
 from contextpilot.manager.overflow import Overflow
 from contextpilot.manager.reading import Reader
 from contextpilot.manager.report import Report, Request, Status, System
+from contextpilot.manager.resting import Rest, rests
 from contextpilot.manager.showing import pinned
 from contextpilot.manager.state import STATE_VERSION, log_from_json, log_to_json
-from contextpilot.manager.tails import Validator
+from contextpilot.manager.tails import Validator, alike
 from contextpilot.manager.trust import nonce_of, noted_messages, noted_system, trust_note
 from contextpilot.manager.usage import read_usage, token_scale
 from contextpilot.manager.writing import Writer
 from contextpilot.messages.problem import Problem
-from contextpilot.messages.repair import repair
+from contextpilot.messages.repair import Repaired, repair
 from contextpilot.policies.base import Policy
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers.base import Tokenizer
+from contextpilot.tokenizers.count import segment_tokens
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -65,7 +69,6 @@ class Conversation:
     """One conversation without a lock; `Session` has it.
 
     Attributes:
-        desk: the live context, its log and its observation.
         decider: the policy, and what stands in for it.
         format: of the messages.
         report: of the latest request; None before the first.
@@ -86,17 +89,32 @@ class Conversation:
         """Forgets the conversation; what usage has taught of the tokenizer stays."""
         parts = self.parts
         services = Services(parts.tokenizer, parts.summarizer, parts.archive, session=self.id)
-        self.desk = Desk(services, self.config)
+        self._desk = Desk(services, self.config)
         self._intake = Intake(self.format.name, self.config.pending_wait)
         self._reader, self._validator = Reader(self.format), Validator(self.format.name)
-        self._writer = Writer(self.format, self.nonce, self.desk, parts.tokenizer)
-        self._originals = Originals(self.format, self.desk.entries, services)
+        self._writer = Writer(self.format, self.nonce, self._desk, parts.tokenizer)
+        self._originals = Originals(self.format, self._desk.entries, services)
         self._history = HostHistory(self._originals.get)
         self._spans: dict[int, range] = {}
         self._decided: tuple[int, ...] = ()
         self._given: tuple[Messages, list[dict[str, Any]] | None, System | None] | None = None
         self._told = 0
+        self._rest: Rest | None = None
+        self._deferred: Rest | None = None
+        self._has_added = False
         self.report: Report | None = None
+
+    @property
+    def desk(self) -> Desk:
+        """The live context, its log and its observation; whoever asks may edit it."""
+        self._catch_up()
+        self._rest = None
+        return self._desk
+
+    @property
+    def log(self) -> EditLog:
+        """Every edit."""
+        return self._desk.log
 
     def request(
         self, history: Messages, tools: list[dict[str, Any]] | None, system: System | None
@@ -109,12 +127,15 @@ class Conversation:
         self._given = (history, tools, system)
         if self.config.trust_note and (self.format.name != "openai" or system is not None):
             system = noted_system(system, trust_note(self.nonce))
-        desk, failures = self.desk, len(self.decider.policy.records)
         whole = self._intake.take(history)
-        self._writer.begin()
+        if self._goes_on(whole, tools, system):
+            assert self._rest is not None
+            return self._sent(self._rest.messages, self._rest.report, tools, system)
+        self._begin(whole.messages)
+        desk, failures = self._desk, len(self.decider.policy.records)
         said = self._history.read(whole.messages)
         prefix = self._prefix(tools, system)
-        self._follow(said, prefix)
+        self._follow(said, prefix, self._budget)
         before = desk.context.used_tokens
         situation, retried = desk.situation, self._is_retry()
         edits = self.decider.decide(desk) if self._is_due() else []
@@ -148,10 +169,22 @@ class Conversation:
             pinned=pinned(desk) if status == Status.BUDGET_UNREACHABLE else (),
             usage=dict(self._usage),
         )
-        self.report = report
+        if desk.is_settled and not self._has_added:
+            self._rest = self._resting(whole.messages, said, out, report, (tools, system))
         self.tell()
-        messages = list(map(self._intake.handed_out, out.messages))
-        return Request(messages, tools, system, status, report)
+        return self._sent(out.messages, report, tools, system)
+
+    def _sent(
+        self,
+        messages: Sequence[Message],
+        report: Report,
+        tools: list[dict[str, Any]] | None,
+        system: System | None,
+    ) -> Request:
+        """Returns a request in messages that the host may change."""
+        self.report = report
+        sent = list(map(self._intake.handed_out, messages))
+        return Request(sent, tools, system, report.status, report)
 
     def again(self, overflow: Overflow) -> Request:
         """Returns a shorter request for the history that was too long for the provider.
@@ -179,7 +212,7 @@ class Conversation:
 
     def tell(self) -> None:
         """Tells the host's callback every record that it has not been told."""
-        callback, log = self.config.on_edit, self.desk.log
+        callback, log = self.config.on_edit, self._desk.log
         while self._told < len(log):
             record = log[self._told]
             self._told += 1
@@ -193,7 +226,7 @@ class Conversation:
         """Returns a segment as it was, from the history or else from the archive."""
         entries = self.desk.entries
         index = entries.index(segment_id)
-        if index >= 0 and self.desk.context.has_arrived(index):
+        if index >= 0 and self._desk.context.has_arrived(index):
             return entries.all[index].segment
         try:
             return self.parts.archive.get(self.id, segment_id)
@@ -208,15 +241,16 @@ class Conversation:
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what continues the conversation in another process, as plain JSON."""
-        keys = self.desk.entries.keys
+        self._catch_up()
+        keys = self._desk.entries.keys
         return {
             "version": STATE_VERSION,
             "format": self.format.name,
-            "goal": self.desk.services.goal,
+            "goal": self._desk.services.goal,
             "history": self._history.state_dict(),
             "segments": [list(key) if key is not None else None for key in keys],
             "originals": [[n, *place] for n, place in self._originals.places.items()],
-            "log": log_to_json(self.desk.log),
+            "log": log_to_json(self._desk.log),
             "token_scale": self._scale,
             "decided": list(self._decided),
             "window": self._window,
@@ -233,16 +267,80 @@ class Conversation:
             )
         log = log_from_json(state["log"])
         self.begin()
-        entries = self.desk.entries
+        entries = self._desk.entries
         entries.follow(state["goal"])
         entries.restore([(k[0], k[1]) if k is not None else None for k in state["segments"]])
-        self.desk.restore(log)
+        self._desk.restore(log)
         self._originals.places = {n: (first, at) for n, first, at in state["originals"]}
         self._history.load_state_dict(state["history"])
         self._scale = float(state["token_scale"])
         self._decided = tuple(state["decided"])
         self._window = int(state["window"])
         self._told = len(log)
+        added = state["history"]["identity"]["renderings"].values()
+        self._has_added = any([] in each for each in added)
+
+    # ---- requests that call for no decision ----------------------------------------------------
+
+    def _goes_on(
+        self, whole: Repaired, tools: list[dict[str, Any]] | None, system: System | None
+    ) -> bool:
+        """True where a request is the last one and what came since; it is at rest then."""
+        rest, services = self._rest, self._desk.services
+        if rest is None or not rest.precedes(whole.messages, (tools, system)):
+            return False
+        if not services.goal:
+            return False  # it may be among what is new
+
+        def tokens_of(segment: Segment) -> int:
+            return services.scaled(segment_tokens(services.tokenizer, segment))
+
+        budget, segments = self._budget, self._reader.read(whole.messages)
+        grown = rest.grown(whole, segments, tokens_of, budget)
+        if grown is None:
+            return False
+        report = replace(grown.report, token_scale=self._scale, usage=dict(self._usage))
+        self._rest = self._deferred = replace(grown, report=report)
+        return True
+
+    def _resting(
+        self,
+        history: Sequence[Message],
+        said: Sequence[Said],
+        out: Rendering,
+        report: Report,
+        prefix: tuple[Any, Any],
+    ) -> Rest | None:
+        """Returns what the next request may go on from, if it may."""
+        is_whole = len(said) == len(self._history.identity)  # what returns may move what stands
+        if not (is_whole and rests(self.config, history, said, out, report)):
+            return None
+        uncounted = self._over_limit(out, said) + report.input_limit - report.after_tokens
+        return Rest(
+            history, len(self._reader.read(history)), out.messages, report,
+            uncounted if self._desk.is_edited else 0, copied(prefix), self._budget,
+        )  # fmt: skip
+
+    def _begin(self, history: Sequence[Message]) -> None:
+        """Begins a request that takes all steps, and takes those that were left out before."""
+        deferred, self._rest = self._deferred, None
+        if deferred and alike(history, deferred.history) == len(deferred.history):
+            self._deferred = None  # a longer history read at once is the same
+        self._catch_up()
+        self._writer.begin()
+
+    def _catch_up(self) -> None:
+        """Brings the context in step with the last request that did not need it."""
+        rest, self._deferred = self._deferred, None
+        if rest is None:
+            return
+        tools, system = rest.prefix
+        self._writer.begin()
+        said = self._history.read(rest.history)
+        self._follow(said, self._prefix(tools, system), rest.budget)
+        out, _ = self._rendered(said, system)
+        self._decided = (*self._desk.situation, len(self._desk.log))
+        self._remember(out, said)
 
     # ---- the steps of a request ----------------------------------------------------------------
 
@@ -257,19 +355,19 @@ class Conversation:
             reserved_output_tokens=self._budget.reserved_output_tokens,
         )
 
-    def _follow(self, said: Sequence[Said], prefix: TokenAccount) -> None:
+    def _follow(self, said: Sequence[Said], prefix: TokenAccount, budget: TokenBudget) -> None:
         """Brings the desk in step with a history."""
         messages = [message for _, message in said]
         given = [self._intake.given(message) or message for message in messages]
         segments = marked(self._reader.read(messages), given, self.config)
-        if not self.desk.services.goal and (goal := _goal(segments)):
-            self.desk.entries.follow(goal)
+        if not self._desk.services.goal and (goal := _goal(segments)):
+            self._desk.entries.follow(goal)
         self._spans = spans_of(segments, len(said))
-        self.desk.follow(
+        self._desk.follow(
             segments,
             [number for number, _ in said],
             prefix_tokens=prefix.system + prefix.tools,
-            budget=self._budget,
+            budget=budget,
         )
 
     @property
@@ -290,19 +388,19 @@ class Conversation:
 
     def _is_due(self) -> bool:
         """True where the policy is to be asked: over the threshold, not twice about the same."""
-        context, cooldown = self.desk.context, self.config.cooldown
+        context, cooldown = self._desk.context, self.config.cooldown
         if self._is_retry():
             return False  # what could not be made to fit then does not fit now
         if context.overflows:
             return True
-        if not context.under_pressure or self._decided[:-1] == self.desk.situation:
+        if not context.under_pressure or self._decided[:-1] == self._desk.situation:
             return False
-        last = max((record.request for record in self.desk.log), default=-1)
+        last = max((record.request for record in self._desk.log), default=-1)
         return not cooldown or last < 0 or context.request - last >= cooldown
 
     def _is_retry(self) -> bool:
         """True where this was decided about, and nothing was edited, undone or said since."""
-        return self._decided == (*self.desk.situation, len(self.desk.log))
+        return self._decided == (*self._desk.situation, len(self._desk.log))
 
     def _rendered(
         self, said: Sequence[Said], system: System | None
@@ -310,7 +408,7 @@ class Conversation:
         """Returns the request's messages, and what is wrong with them."""
         history: list[Any] = [message for _, message in said]
         out = Rendering(history, [(at,) for at in range(len(history))])
-        if self.desk.is_edited:
+        if self._desk.is_edited:
             out = self._writer.write(history, self._spans)
         if self.config.trust_note and self.format.name == "openai" and system is None:
             out = Rendering(*noted_messages(out.messages, out.shows, trust_note(self.nonce)))
@@ -322,25 +420,26 @@ class Conversation:
 
     def _remember(self, out: Rendering, said: Sequence[Said]) -> None:
         """Remembers a request, and what it hides."""
+        self._has_added |= not all(out.shows)
         self._history.rendered(out.messages, out.shows, said)
-        self._originals.keep(said, out.messages, self.desk.present, self._spans)
+        self._originals.keep(said, out.messages, self._desk.present, self._spans)
 
     def _over_limit(self, out: Rendering, said: Sequence[Said]) -> int:
         """Returns by how many tokens a request is over the limit, as it is really written."""
-        context, limit = self.desk.context, self._budget.input_limit
-        if not self.desk.is_edited:
+        context, limit = self._desk.context, self._budget.input_limit
+        if not self._desk.is_edited:
             return 0
         uncounted = self._writer.uncounted(out, said, self._spans)
         return context.used_tokens + uncounted - limit
 
     def _tightened(self, tokens: int) -> Desk:
         """Returns the desk with that much less room for this request."""
-        context = self.desk.context
+        context = self._desk.context
         budget = context.budget
         room = max(budget.reserved_output_tokens + 1, budget.max_context_tokens - tokens)
         context.budget = replace(budget, max_context_tokens=room)
-        self.desk.refresh()
-        return self.desk
+        self._desk.refresh()
+        return self._desk
 
     def _mended(self, out: Rendering) -> Rendering:
         """Returns a rendering that a provider takes, as far as it can be repaired."""
@@ -350,7 +449,7 @@ class Conversation:
         return Rendering(messages, [shows.get(id(message), ()) for message in messages])
 
     def _status(self, out: Rendering, said: Sequence[Said], over_limit: int) -> Status:
-        context, budget = self.desk.context, self._budget
+        context, budget = self._desk.context, self._budget
         over = context.used_tokens > budget.input_limit or over_limit > 0
         aimed = self.config.target is not None and context.used_tokens > budget.threshold_tokens
         if over or aimed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 from contextpilot.core.edit import EditRecord, Outcome
@@ -40,9 +41,12 @@ class Decider:
         """Makes the edits of one request; returns their records."""
         made: list[EditRecord] = []
         rejected: set[int] = set()
+        planned = deque[int]()
         for step in range(self._steps):
             failed = len(self.policy.records)
-            action = self.policy(desk.observe(step))
+            if not planned:
+                planned.extend(self.policy.plan(desk.observe(step)))
+            action = planned.popleft()
             if action == 0 or action in rejected:
                 break  # no progress: asking a summarizer again would not help
             by_rule = self.policy.is_parked or len(self.policy.records) > failed
@@ -51,6 +55,7 @@ class Decider:
             made.append(record)
             if record.outcome != Outcome.APPLIED:
                 rejected.add(action)
+                planned.clear()
             else:
                 rejected.clear()
         if desk.context.overflows:

@@ -298,6 +298,11 @@ class Desk:
         return (context.request, len(indices), last, *limits)
 
     @property
+    def is_settled(self) -> bool:
+        """True where a history that grows brings the edits of this one and no others."""
+        return not self._unsettled
+
+    @property
     def is_edited(self) -> bool:
         """True where some edit may show in the present history."""
         return any(record.id not in self.asleep for record in self.log.live_since(-1))

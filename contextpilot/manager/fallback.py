@@ -7,6 +7,7 @@ long, or answers what cannot be done costs one record, and the rule decides inst
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from threading import TIMEOUT_MAX
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from contextpilot.errors import ConfigurationError
 from contextpilot.manager.worker import Job, Worker
 from contextpilot.observations.observation import Observation
-from contextpilot.policies.base import Policy
+from contextpilot.policies.base import Policy, plan_of
 
 
 class Reason(StrEnum):
@@ -125,22 +126,26 @@ class FallbackPolicy:
 
     def __call__(self, observation: Observation) -> int:
         """Returns the policy's action, or the rule's where the policy has none to offer."""
+        return self.plan(observation)[0]
+
+    def plan(self, observation: Observation) -> Sequence[int]:
+        """Returns the policy's next actions, or one of the rule's where it has none to offer."""
         decision = self._decisions
         self._decisions += 1
         if self._parked:
             self._parked -= 1
-            return self._rule(observation)
+            return (self._rule(observation),)
         try:
-            action = self._ask(observation)
+            actions = self._ask(observation)
         except _PolicyFailedError as failed:
-            action = self._rule(observation)
-            self._note(decision, failed, action)
+            actions = (self._rule(observation),)
+            self._note(decision, failed, actions[0])
         else:
             self._failures = 0
-        return action
+        return actions
 
-    def _ask(self, observation: Observation) -> int:
-        """Returns the policy's action.
+    def _ask(self, observation: Observation) -> Sequence[int]:
+        """Returns the policy's next actions.
 
         Raises:
             _PolicyFailedError: where it has none that can be done.
@@ -154,7 +159,11 @@ class FallbackPolicy:
         if job.error is not None:
             raise _PolicyFailedError(Reason.ERROR, _short(job.error)) from job.error
         self._seed = None
-        return _checked(job.answer, observation.arrays["action_mask"])
+        answers = job.answer if isinstance(job.answer, list | tuple) else ()
+        if not answers:
+            raise _PolicyFailedError(Reason.NO_ACTION, f"no plan: {_short(job.answer)}")
+        mask = observation.arrays["action_mask"]
+        return [_checked(answer, mask) for answer in answers]
 
     def _run(self, observation: Observation) -> Job | None:
         """Asks the policy, in its thread where there is a limit; None: it took too long."""
@@ -163,7 +172,7 @@ class FallbackPolicy:
         def decide() -> object:
             if seed is not None:
                 policy.reset(seed)
-            return policy(observation)
+            return plan_of(policy, observation)
 
         if self.limits.timeout_seconds is not None:
             return self._worker.run(decide, self.limits.timeout_seconds)

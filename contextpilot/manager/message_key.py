@@ -87,9 +87,12 @@ def _mapping(value: object) -> dict[Any, Any]:
 
 def copied(value: Any) -> Any:
     """Returns a copy that shares no container with the value; texts and numbers do not change."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is str:  # what most values are
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {name: copied(inner) for name, inner in value.items()}
-    if isinstance(value, list):
+    if kind is list or isinstance(value, list):
         return [copied(inner) for inner in value]
     if isinstance(value, tuple):
         return tuple([copied(inner) for inner in value])

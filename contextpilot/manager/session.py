@@ -158,7 +158,7 @@ class Session:
     @property
     def log(self) -> EditLog:
         """Every edit of the conversation; append-only."""
-        return self._desk.log
+        return self._conversation.log
 
     @property
     def report(self) -> Report | None:
@@ -237,7 +237,7 @@ class Session:
             IllegalEditError: when it is not live, or its targets are not in the present history.
         """
         with self._lock:
-            log = self._desk.log
+            log = self.log
             if not 0 <= record_id < len(log):
                 raise ConfigurationError(
                     f"the log has no such record. Received {record_id}; it has {len(log)}. Pass "

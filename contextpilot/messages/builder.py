@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from contextpilot.core.segment import Kind, Part, Role, Segment, Source, Trust
@@ -39,6 +39,7 @@ class SegmentBuilder:
         self._open: dict[str, list[_OpenCalls]] = {}
         self._spoken: list[int] = []
         self._with_results: set[int] = set()
+        self._shown: dict[int, list[int]] = {}
         self._finished: list[Segment] = []
         self._special: set[int] = set()
 
@@ -68,6 +69,8 @@ class SegmentBuilder:
         )
         if kind == Kind.TEXT and _says_something(segment):
             self._spoken.append(len(self._segments))
+        if kind in (Kind.TEXT, Kind.IMAGE):
+            self._shown.setdefault(position[0], []).append(len(self._segments))
         self._segments.append(segment)
 
     def turn(self, parts: tuple[Part, ...], index: int, name: str = "") -> None:
@@ -128,7 +131,7 @@ class SegmentBuilder:
         segments, finished = self._segments, self._finished
         finished += segments[len(finished) :]
         pending = {calls.turn for stack in self._open.values() for calls in stack}
-        pins = pins_of(segments)
+        pins = self._pins()
         for number in self._special | pending | pins:
             segment, before = segments[number], finished[number]
             pinned = segment.pinned or number in pins
@@ -136,6 +139,13 @@ class SegmentBuilder:
                 finished[number] = replace(segment, pinned=pinned, pending=number in pending)
         self._special = pending | pins
         return tuple(finished)
+
+    def _pins(self) -> set[int]:
+        """Returns what `pins_of` the segments would, from what was noted of user messages."""
+        said = (self._segments[number].position[0] for number in reversed(self._spoken))
+        requests = _requests(said, self._with_results)
+        latest = {number for message in requests for number in self._shown[message]}
+        return latest.union(self._spoken[:1])
 
     def _next_id(self) -> str:
         return f"s{len(self._segments) + 1}"
@@ -155,18 +165,28 @@ def pins_of(segments: Sequence[Segment], *, goal: bool = True) -> set[int]:
         for number, segment in enumerate(segments)
         if segment.role == Role.USER and segment.kind == Kind.TEXT and _says_something(segment)
     ]
-    latest: set[int] = set()
-    for number in reversed(spoken):
-        latest.add(segments[number].position[0])
-        if segments[number].position[0] not in with_results:
-            break
-    # only the two ends of the walk count: reminders in between are history
-    requests = {max(latest), min(latest)} if latest else set()
+    said = (segments[number].position[0] for number in reversed(spoken))
+    requests = _requests(said, with_results)
     return {*spoken[:goal]} | {
         number
         for number, segment in enumerate(segments)
         if segment.position[0] in requests and segment.kind in (Kind.TEXT, Kind.IMAGE)
     }
+
+
+def _requests(said: Iterable[int], with_results: Collection[int]) -> set[int]:
+    """Returns the messages of the user's latest requests.
+
+    Args:
+        said: messages with user text, the latest first.
+        with_results: messages that carry results too.
+    """
+    walked = []
+    for message in said:
+        walked.append(message)
+        if message not in with_results:
+            break
+    return {*walked[:1], *walked[-1:]}  # reminders in between are history
 
 
 def _says_something(segment: Segment) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from contextpilot.observations.observation import Observation
 
@@ -22,3 +23,21 @@ class Policy(Protocol):
     def __call__(self, observation: Observation) -> int:
         """Returns an action that `observation.arrays["action_mask"]` allows."""
         ...
+
+
+@runtime_checkable
+class Planner(Policy, Protocol):
+    """A policy that often knows its next actions too, so that it need not be asked for each."""
+
+    def plan(self, observation: Observation) -> Sequence[int]:
+        """Returns the actions that it would take one after another, where each does what it says.
+
+        The first is what it returns when it is called, and there is at least one. Each is one that
+        the mask of this observation allows, and that the actions before it leave allowed.
+        """
+        ...
+
+
+def plan_of(policy: Policy, observation: Observation) -> Sequence[int]:
+    """Returns a policy's next actions: one where it does not plan."""
+    return policy.plan(observation) if isinstance(policy, Planner) else (policy(observation),)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from contextpilot.core.edit import Op
 from contextpilot.observations.observation import Observation
-from contextpilot.policies.base import Policy
+from contextpilot.policies.base import Policy, plan_of
 from contextpilot.policies.rules import MAX_STEPS, first
 
 RESERVED_STEPS = 6
@@ -34,6 +36,12 @@ class FitGuard:
             return self._shrink(observation)
         action = self._policy(observation)
         return self._shrink(observation) if action == 0 and overflows else action
+
+    def plan(self, observation: Observation) -> Sequence[int]:
+        """Returns the policy's actions, as far as the guard need not look at each."""
+        if observation.state("overflow") > 0:
+            return (self(observation),)
+        return plan_of(self._policy, observation)
 
     def _shrink(self, observation: Observation) -> int:
         old = observation.feature("sent") > 0

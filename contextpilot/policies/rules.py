@@ -5,6 +5,7 @@ Every rule decides from the observation alone, one edit step at a time, and stop
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from contextpilot.core.edit import Op
 from contextpilot.core.segment import Kind
 from contextpilot.observations.observation import Observation
+
+_KEEP = (0,)
 
 MAX_STEPS = 16
 """Edit steps that a rule counts on; a longer batch is marked first and flushed as a whole."""
@@ -88,17 +91,25 @@ class ClearOldResults:
 
     def __call__(self, observation: Observation) -> int:
         """Returns the next fold of the batch, or keep."""
+        return self.plan(observation)[0]
+
+    def plan(self, observation: Observation) -> Sequence[int]:
+        """Returns the folds of the batch; above a trigger one, as that may be enough."""
+        actions = self._batch(observation)
+        return actions[:1] if self.trigger else actions
+
+    def _batch(self, observation: Observation) -> Sequence[int]:
         allowed = observation.allowed(Op.FOLD, "stub")
         if not allowed.any() or used_share(observation) < self.trigger:
-            return 0
+            return _KEEP
         due = self._due(observation, allowed)
         count = int(due.sum())
         if not count:
-            return 0
+            return _KEEP
         if observation.state("step") == 0.0 or not _in_batch(observation):
             saved = observation.tokens("size") - observation.tokens("stub")
             if int(saved[due].sum()) < self.batch_tokens:
-                return 0
+                return _KEEP
         return _hide_all(observation, due, count)
 
     def _due(self, observation: Observation, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -139,19 +150,24 @@ def _older(observation: Observation, keep: int | None) -> NDArray[np.bool_]:
     return older
 
 
-def _hide_all(observation: Observation, due: NDArray[np.bool_], count: int) -> int:
-    """Returns the next step of folding all that is due: one by one, or by marking and a flush."""
+def _hide_all(observation: Observation, due: NDArray[np.bool_], count: int) -> Sequence[int]:
+    """Returns the next steps of folding all that is due: one by one, or by marking and a flush."""
     marked = due & (observation.feature("marked") > 0)
     flush = observation.allowed(Op.FOLD, "flush") & marked
     steps_left = MAX_STEPS - round(observation.state("step") * MAX_STEPS)
     if count <= steps_left and not marked.any():
-        return observation.action(Op.FOLD, "stub", first(due))
+        return _each(observation, Op.FOLD, "stub", due)
     unmarked = due & ~marked & observation.allowed(Op.EXPIRE, "0")
     if unmarked.any() and steps_left > 1:
-        return observation.action(Op.EXPIRE, "0", first(unmarked))
+        return _each(observation, Op.EXPIRE, "0", unmarked)[: steps_left - 1]
     if flush.any() and not unmarked.any():
-        return observation.action(Op.FOLD, "flush", first(flush))
-    return 0
+        return (observation.action(Op.FOLD, "flush", first(flush)),)
+    return _KEEP
+
+
+def _each(observation: Observation, op: Op, preset: str, slots: NDArray[np.bool_]) -> Sequence[int]:
+    """Returns the same action for each of some slots, in context order."""
+    return [observation.action(op, preset, int(slot)) for slot in np.flatnonzero(slots)]
 
 
 @dataclass(frozen=True)
