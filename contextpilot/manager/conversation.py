@@ -22,6 +22,7 @@ from contextpilot.manager.fallback import FallbackLimits
 from contextpilot.manager.formats import Rendering, format_of, spans_of
 from contextpilot.manager.history import HostHistory, Message, Said
 from contextpilot.manager.intake import Intake
+from contextpilot.manager.limits import Limits
 from contextpilot.manager.marking import marked
 from contextpilot.manager.message_key import copied
 from contextpilot.manager.originals import Originals
@@ -33,7 +34,6 @@ from contextpilot.manager.showing import pinned
 from contextpilot.manager.state import STATE_VERSION, log_from_json, log_to_json
 from contextpilot.manager.tails import Validator, alike
 from contextpilot.manager.trust import nonce_of, noted_messages, noted_system, trust_note
-from contextpilot.manager.usage import read_usage, token_scale
 from contextpilot.manager.writing import Writer
 from contextpilot.messages.problem import Problem
 from contextpilot.messages.repair import Repaired, repair
@@ -48,9 +48,6 @@ _logger = logging.getLogger(__name__)
 
 _TRIES = 4
 """How often a request that came out longer than it was counted is shortened."""
-
-_SHORTER = 0.8
-"""What a request that a provider refused is brought down to, where it did not say to what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +76,7 @@ class Conversation:
         self.format = format_of(config.format)
         self.decider = Decider(parts.policy, parts.rule, parts.limits, config)
         self.decider.reset(zlib.crc32(session_id.encode("utf-8", "surrogatepass")))
-        self._scale = 1.0
-        self._window = 0
-        self._usage: dict[str, int] = {}
+        self._limits = Limits()
         self.nonce = nonce_of(session_id, config.secret)
         self.begin()
 
@@ -160,14 +155,14 @@ class Conversation:
             input_limit=self._budget.input_limit,
             threshold_tokens=self._budget.threshold_tokens,
             account=account_of(context, prefix),
-            token_scale=self._scale,
+            token_scale=self._limits.scale,
             edits=tuple(edits),
             failures=self.decider.policy.records[failures:],
             repairs=whole.repairs,
             problems=left,
             asleep=tuple(sorted(desk.asleep)),
             pinned=pinned(desk) if status == Status.BUDGET_UNREACHABLE else (),
-            usage=dict(self._usage),
+            usage=dict(self._limits.usage),
         )
         if desk.is_settled and not self._has_added:
             self._rest = self._resting(whole.messages, said, out, report, (tools, system))
@@ -200,14 +195,7 @@ class Conversation:
                 "there is no request to make again. Call `prepare` first, in this process."
             )
         counted = self.report.after_tokens
-        if overflow.window:
-            self._window = min(overflow.window, self._window or overflow.window)
-        if overflow.sent:
-            self._scale = max(self._scale, token_scale(overflow.sent, counted, self._scale))
-        if counted <= self._budget.input_limit:  # it would fit by all that is known, yet it did not
-            budget = self.config.budget
-            room = int(counted * self._scale * _SHORTER) + budget.reserved_output_tokens
-            self._window = min(room, self._window or room)
+        self._limits.refused(overflow, counted, self.config.budget)
         return self.request(*self._given)
 
     def tell(self) -> None:
@@ -235,9 +223,8 @@ class Conversation:
 
     def record_usage(self, usage: object) -> None:
         """Takes what the provider reported; as `Session.record_usage`."""
-        self._usage = read_usage(usage)
         counted = self.report.after_tokens if self.report is not None else 0
-        self._scale = token_scale(self._usage["input"], counted, self._scale)
+        self._limits.record_usage(usage, counted)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what continues the conversation in another process, as plain JSON."""
@@ -251,9 +238,9 @@ class Conversation:
             "segments": [list(key) if key is not None else None for key in keys],
             "originals": [[n, *place] for n, place in self._originals.places.items()],
             "log": log_to_json(self._desk.log),
-            "token_scale": self._scale,
+            "token_scale": self._limits.scale,
             "decided": list(self._decided),
-            "window": self._window,
+            "window": self._limits.window,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -273,9 +260,9 @@ class Conversation:
         self._desk.restore(log)
         self._originals.places = {n: (first, at) for n, first, at in state["originals"]}
         self._history.load_state_dict(state["history"])
-        self._scale = float(state["token_scale"])
+        self._limits.scale = float(state["token_scale"])
         self._decided = tuple(state["decided"])
-        self._window = int(state["window"])
+        self._limits.window = int(state["window"])
         self._told = len(log)
         added = state["history"]["identity"]["renderings"].values()
         self._has_added = any([] in each for each in added)
@@ -299,7 +286,9 @@ class Conversation:
         grown = rest.grown(whole, segments, tokens_of, budget)
         if grown is None:
             return False
-        report = replace(grown.report, token_scale=self._scale, usage=dict(self._usage))
+        report = replace(
+            grown.report, token_scale=self._limits.scale, usage=dict(self._limits.usage)
+        )
         self._rest = self._deferred = replace(grown, report=report)
         return True
 
@@ -373,18 +362,7 @@ class Conversation:
     @property
     def _budget(self) -> TokenBudget:
         """The limits in counted tokens, so that counts and stubs never change."""
-        budget = self.config.budget
-        if self._window:  # what a provider said goes before what was set
-            reserved = min(budget.reserved_output_tokens, self._window // 4)
-            window = min(self._window, budget.max_context_tokens)
-            budget = replace(budget, max_context_tokens=window, reserved_output_tokens=reserved)
-        if self._scale == 1.0:
-            return budget
-        return replace(
-            budget,
-            max_context_tokens=max(1, int(budget.max_context_tokens / self._scale)),
-            reserved_output_tokens=int(budget.reserved_output_tokens / self._scale),
-        )
+        return self._limits.budget(self.config.budget)
 
     def _is_due(self) -> bool:
         """True where the policy is to be asked: over the threshold, not twice about the same."""

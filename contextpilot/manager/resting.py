@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from contextpilot.core.budget import TokenBudget
-from contextpilot.core.segment import Kind, Segment
+from contextpilot.core.segment import Kind, Role, Segment
 from contextpilot.manager.accounting import Category, TokenAccount, category_of
 from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.formats import Rendering
@@ -71,7 +71,7 @@ class Rest:
         added = dict.fromkeys(Category, 0)
         for segment in new:
             added[category_of(segment)] += tokens_of(segment)
-        kept = sum(tokens_of(s) for s in before if category_of(s) == Category.PINNED)
+        kept = sum(tokens_of(s) for s in before if s.pinned and s.role != Role.SYSTEM)
         tokens = report.after_tokens + sum(added.values())
         if tokens > budget.threshold_tokens or tokens + self.uncounted > budget.input_limit:
             return None

@@ -56,8 +56,9 @@ def fault_of(value: Any) -> Fault:
                 seen.add(id(item))
                 waiting += item
             if isinstance(item, Mapping):
-                if not all(isinstance(key, str) or _is_scalar(key) for key in item):
-                    return "not_json"
+                for key in item:
+                    if type(key) is not str and not (isinstance(key, str) or _is_scalar(key)):
+                        return "not_json"
                 waiting += item.values()
         elif not _is_scalar(item):
             return "not_json"
