@@ -121,9 +121,13 @@ def _pins() -> dict[str, str]:
 
 
 def _asked_for() -> list[str]:
-    """Returns all dependencies, those of extras and of the build included."""
+    """Returns all dependencies, those of extras and of the build included.
+
+    Not those of the opponents that a benchmark alone meets: nothing else installs them.
+    """
     project, build = PYPROJECT["project"], PYPROJECT["build-system"]
-    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    groups = project["optional-dependencies"]
+    extras = [line for name in groups if name != "bench" for line in groups[name]]
     asked = (*project["dependencies"], *extras, *build["requires"])
     return [line for line in asked if not line.startswith(project["name"])]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -133,12 +134,21 @@ def test_ctrl_c_stops_at_once_and_leaves_no_half_report(tmp_path: Path, workers:
 @pytest.mark.parametrize(
     "script",
     ["evaluate.py", "tune_baselines.py", "stress_edits.py", "benchmark.py", "study_rules.py",
-     "study_edits.py", "check_generator.py", "soak.py"],
+     "study_edits.py", "check_generator.py", "soak.py", "benchmark_manager.py"],
 )  # fmt: skip
 def test_help_helps(script: str) -> None:
     result = run(script, "--help")
     assert result.returncode == 0, result.stderr
     assert "python scripts/" in result.stdout
+
+
+def test_the_benchmark_of_the_manager_says_what_it_needs() -> None:
+    if importlib.util.find_spec("langchain") is not None:
+        pytest.skip("LangChain is installed")
+    result = run("benchmark_manager.py", "--rounds", "1")
+    assert result.returncode == 1
+    assert "pip install -e '.[bench]'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_the_random_edit_script_runs() -> None:

@@ -165,7 +165,10 @@ class Conversation:
             usage=dict(self._limits.usage),
         )
         if desk.is_settled and not self._has_added:
-            self._rest = self._resting(whole.messages, said, out, report, (tools, system))
+            uncounted = over + report.input_limit - report.after_tokens if desk.is_edited else 0
+            self._rest = self._resting(
+                whole.messages, said, out, report, uncounted, (tools, system)
+            )
         self.tell()
         return self._sent(out.messages, report, tools, system)
 
@@ -298,17 +301,17 @@ class Conversation:
         said: Sequence[Said],
         out: Rendering,
         report: Report,
+        uncounted: int,
         prefix: tuple[Any, Any],
     ) -> Rest | None:
         """Returns what the next request may go on from, if it may."""
         is_whole = len(said) == len(self._history.identity)  # what returns may move what stands
         if not (is_whole and rests(self.config, history, said, out, report)):
             return None
-        uncounted = self._over_limit(out, said) + report.input_limit - report.after_tokens
+        segments = len(self._reader.read(history))
         return Rest(
-            history, len(self._reader.read(history)), out.messages, report,
-            uncounted if self._desk.is_edited else 0, copied(prefix), self._budget,
-        )  # fmt: skip
+            history, segments, out.messages, report, uncounted, copied(prefix), self._budget
+        )
 
     def _begin(self, history: Sequence[Message]) -> None:
         """Begins a request that takes all steps, and takes those that were left out before."""
