@@ -54,6 +54,10 @@ class SummarizerError(ContextPilotError, RuntimeError):
     """A summarizer that failed. Nothing is replaced by its output."""
 
 
+class ReaderError(ContextPilotError, RuntimeError):
+    """A reader's model that is not there, cannot be reached, or takes no context of this length."""
+
+
 def did_you_mean(received: str, known: Iterable[str]) -> str:
     """Returns `" Did you mean 'x'?"` for the nearest known name, or a list of all names."""
     names = sorted(known)

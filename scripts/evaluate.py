@@ -22,6 +22,8 @@ from contextpilot.evaluation.runner import PolicyFactory, Setting, evaluate
 from contextpilot.evaluation.slices import ReportPlan
 from contextpilot.evaluation.terminal import print_report
 from contextpilot.policies.catalog import best_rule, policy_spec
+from contextpilot.readers.base import Reader
+from contextpilot.readers.chat import ChatReader
 from contextpilot_envs.evaluation_engine import EngineSpec, make_oracle
 from contextpilot_envs.simulator.config import SimulatorConfig
 from contextpilot_envs.tasks.catalog import REPLAYS, load_source
@@ -59,14 +61,15 @@ def _settings(
     config: EvaluateConfig, source: str, notice: str, horizon: int, data: Path | None
 ) -> list[Setting]:
     """Returns a source's setting; raw is played without a window, as a row of its own."""
-    generated = source in GENERATED
+    generated, reader = source in GENERATED, _reader(config)
     spec, free = (
         EngineSpec(
             source,
             SimulatorConfig(
                 max_context_tokens=config.window_tokens if generated and limited else None,
                 budget_fraction=config.budget_fraction if limited else None,
-                notice=notice, reader=config.reader, prices=config.prices,
+                notice=notice, prices=config.prices,
+                reader="model" if reader else config.reader, model=reader,
                 reload_output_tokens=config.reload_output_tokens, bill_prefix=config.bill_prefix,
             ),
             horizon or 20, config.language, data, config.quotes,
@@ -88,6 +91,17 @@ def _settings(
         for engine, chosen in ((free, raw), (spec, policies))
         if chosen and ids
     ]  # fmt: skip
+
+
+def _reader(config: EvaluateConfig) -> Reader | None:
+    """Returns the model that reads; None: the reader is simulated."""
+    if config.reader == "chat":
+        return ChatReader(config.reader_model, config.reader_url)
+    if config.reader == "hf":
+        from contextpilot.readers.local import LocalReader
+
+        return LocalReader(config.reader_model)
+    return None
 
 
 def _report_skipped(source: str, data: Path | None) -> None:

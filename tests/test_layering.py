@@ -71,6 +71,9 @@ LAYERS = {
     "contextpilot.retrieval": Layer(_SIBLINGS, ("numpy", "bm25s")),
     "contextpilot.tokenizers": Layer(_SIBLINGS, ("numpy", "tokenizers", "tiktoken")),
     "contextpilot.policies": Layer(_POLICIES, ("numpy",)),
+    "contextpilot.readers": Layer(_SIBLINGS),
+    "contextpilot.readers.chat": Layer(_ours("readers"), (), ("openai",)),
+    "contextpilot.readers.local": Layer(_ours("readers"), ("torch", "transformers")),
     "contextpilot.policies.pointer": Layer(_POLICIES, _LANGUAGE_MODELS),
     "contextpilot.policies.generative": Layer(_POLICIES, _LANGUAGE_MODELS, ("llguidance",)),
     "contextpilot.policies.checkpoint": Layer(_POLICIES, _LANGUAGE_MODELS),
@@ -91,7 +94,7 @@ LAYERS = {
         ("trl", "langchain", "langchain_core", "agents", "pydantic_ai", "litellm", "openhands"),
     ),
     "contextpilot.viewer": Layer(_MANAGER),
-    "contextpilot_envs": Layer(_BELOW_MANAGER, ("gymnasium", "numpy")),
+    "contextpilot_envs": Layer((*_BELOW_MANAGER, *_ours("readers.base")), ("gymnasium", "numpy")),
 }
 """The longest name that a module's name begins with decides; "contextpilot" is itself alone."""
 

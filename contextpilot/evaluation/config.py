@@ -12,6 +12,7 @@ POLICIES = (
     "threshold_fold", "goal_selection", "best_rule", "reuse_predictor", "random", "oracle",
 )  # fmt: skip
 LANGUAGES = ("en", "zh")
+READERS = ("ideal", "rot", "chat", "hf")
 SPLITS = ("train", "validation")
 
 
@@ -67,7 +68,14 @@ class EvaluateConfig:
     """A price preset."""
 
     reader: str = "ideal"
-    """"ideal" or "rot"."""
+    """"ideal" or "rot"; "chat": a model behind an OpenAI-compatible endpoint; "hf": a local one."""
+
+    reader_model: str = ""
+    """The model's name for the reader "chat", its folder for "hf"."""
+
+    reader_url: str = ""
+    """Of the reader "chat", up to and with /v1; by default the provider's own. The key is read from
+    OPENAI_API_KEY."""
 
     reload_output_tokens: int = 600
     """What the agent writes to ask for an original."""
@@ -93,6 +101,12 @@ class EvaluateConfig:
             _known("policies", policy, POLICIES)
         _known("language", self.language, LANGUAGES)
         _known("split", self.split, SPLITS)
+        _known("reader", self.reader, READERS)
+        if (self.reader in ("chat", "hf")) != bool(self.reader_model):
+            raise ConfigurationError(
+                "`reader_model` names the model of the readers 'chat' and 'hf', and of no other. "
+                f"Received reader={self.reader} and {self.reader_model!r}."
+            )
         for name in ("policies", "horizons", "seeds", "notice"):
             if not getattr(self, name):
                 raise ConfigurationError(f"`{name}` must not be empty. Received [].")

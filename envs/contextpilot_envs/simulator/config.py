@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from contextpilot.core.prices import PRICE_PRESETS, Prices
 from contextpilot.errors import ConfigurationError, did_you_mean
+from contextpilot.readers.base import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,10 @@ class SimulatorConfig:
         summarize_max_tokens: longest summary.
         max_edits: K, edit steps a request; the K-th sends it.
         notice: a name in NOTICE_PRESETS.
-        reader: "ideal" reads whatever is visible; "rot" misses more in the middle of long ones.
+        reader: "ideal" reads whatever is visible; "rot" misses more in the middle of long ones;
+            "model" asks `model`.
+        model: what answers in the agent's place; None unless `reader` is "model". Whether a fact
+            was read, and whether its absence was noticed, is then what the answer says.
         prices: a name in PRICE_PRESETS.
         reload_output_tokens: what the agent writes to ask for an original.
         max_reloads: forced reloads a request; a further one is a silent miss.
@@ -65,6 +69,7 @@ class SimulatorConfig:
     max_edits: int = 16
     notice: str = "good"
     reader: str = "ideal"
+    model: Reader | None = None
     prices: str = "default"
     reload_output_tokens: int = 600
     max_reloads: int = 2
@@ -80,13 +85,18 @@ class SimulatorConfig:
         for name, known in (
             ("notice", NOTICE_PRESETS),
             ("prices", PRICE_PRESETS),
-            ("reader", {"ideal": 0, "rot": 0}),
+            ("reader", {"ideal": 0, "rot": 0, "model": 0}),
         ):
             value = getattr(self, name)
             if value not in known:
                 raise ConfigurationError(
                     f"unknown `{name}` preset. Received {value!r}.{did_you_mean(str(value), known)}"
                 )
+        if (self.reader == "model") != (self.model is not None):
+            raise ConfigurationError(
+                '`model` is given exactly where `reader` is "model". '
+                f"Received {self.reader!r} and {self.model!r}."
+            )
         if self.budget_fraction is not None and not self.budget_fraction > 0:
             raise ConfigurationError(
                 f"`budget_fraction` must be positive, or None. Received {self.budget_fraction}."

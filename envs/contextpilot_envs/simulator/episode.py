@@ -18,7 +18,9 @@ from contextpilot.edits.settle import settle_marks
 from contextpilot_envs.simulator.billing import prefix_rate, request_price
 from contextpilot_envs.simulator.facing import (
     Need,
+    answer_to,
     holder,
+    is_noticed,
     is_read,
     locate,
     need_of,
@@ -26,7 +28,6 @@ from contextpilot_envs.simulator.facing import (
     unread_results,
 )
 from contextpilot_envs.simulator.kept import kept_summaries, refill
-from contextpilot_envs.simulator.noise import uniform
 from contextpilot_envs.simulator.prepared import PreparedTask
 
 _NATIVE_REMOVERS = (Op.FOLD, Op.SUMMARIZE, Op.DROP)
@@ -228,17 +229,18 @@ class Episode:
             met = True
             tally.demands += 1
             missed_sources: set[int] = set()
+            answer = answer_to(prepared, self.context, demand)
             for fact_id in demand.facts:
                 fact = prepared.task.facts[fact_id]
                 tally.facts += 1
                 kept = holder(prepared, self.context, fact) >= 0
                 tally.facts_kept += kept
-                if kept and is_read(prepared, self.context, fact_id, self.noise_seed):
+                if is_read(prepared, self.context, fact_id, self.noise_seed, answer):
                     continue
                 need = need_of(self.context, fact, demand.query)
                 if need.source in missed_sources:
                     continue  # one wrong action for one thing that was not there
-                fact_met, cost, used = self._resolve(request, need, f"fact:{fact_id}", left)
+                fact_met, cost, used = self._resolve(request, need, f"fact:{fact_id}", left, answer)
                 spent, left = spent + cost, left - used
                 if not fact_met:
                     missed_sources.add(need.source)
@@ -248,12 +250,11 @@ class Episode:
         return spent
 
     def _resolve(
-        self, request: int, need: Need, what: str, reloads_left: int
+        self, request: int, need: Need, what: str, reloads_left: int, answer: str | None = None
     ) -> tuple[bool, float, int]:
         """Lets the agent notice and fetch, or not; returns (met, cost, reloads used)."""
         config = self.prepared.config
-        chance = config.notice_table.of(need.seen)
-        noticed = uniform(self.noise_seed, self.prepared.task.id, request, what) < chance
+        noticed = is_noticed(self.prepared, request, need, what, self.noise_seed, answer)
         if not noticed or reloads_left <= 0:
             self._miss(request, need)
             return False, 0.0, 0

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from contextpilot.core.context import Context
 from contextpilot.core.segment import Form, Kind
+from contextpilot.readers.base import says_missing, states
+from contextpilot_envs.simulator.asking import ask
 from contextpilot_envs.simulator.noise import uniform
 from contextpilot_envs.simulator.prepared import PreparedTask
 from contextpilot_envs.simulator.readers import unread_probability
-from contextpilot_envs.tasks.base import KeyFact
+from contextpilot_envs.tasks.base import Demand, KeyFact
 
 _FULL = int(Form.FULL)
 
@@ -55,19 +57,40 @@ def holder(prepared: PreparedTask, context: Context, fact: KeyFact) -> int:
     return -1
 
 
+def answer_to(prepared: PreparedTask, context: Context, demand: Demand) -> str | None:
+    """Returns what a model answers to a demand; None where the reader is simulated.
+
+    Raises:
+        ReaderError: when the model cannot answer.
+    """
+    if prepared.config.model is None:
+        return None
+    task = prepared.task
+    return ask(prepared.config.model, context, demand, task.goal, task.language)
+
+
 def is_read(
-    prepared: PreparedTask, context: Context, fact_id: int, seed: int, attempt: int = 0
+    prepared: PreparedTask, context: Context, fact_id: int, seed: int, answer: str | None = None
 ) -> bool:
-    """True where the reader finds the fact in the context as it stands."""
+    """True where the reader finds the fact in the context as it stands, or has answered with it."""
     fact = prepared.task.facts[fact_id]
+    if answer is not None:
+        return states(answer, fact.value)
     index = holder(prepared, context, fact)
     if index < 0:
         return False
     p = unread_probability(prepared.config.reader, context, index)
-    return (
-        p == 0.0
-        or uniform(seed, prepared.task.id, context.request, f"read:{fact_id}:{attempt}") >= p
-    )
+    return p == 0.0 or uniform(seed, prepared.task.id, context.request, f"read:{fact_id}:0") >= p
+
+
+def is_noticed(
+    prepared: PreparedTask, request: int, need: Need, what: str, seed: int, answer: str | None
+) -> bool:
+    """True where the agent notices that something is missing: by chance, or as it answered."""
+    if answer is not None:
+        return says_missing(answer)
+    chance = prepared.config.notice_table.of(need.seen)
+    return uniform(seed, prepared.task.id, request, what) < chance
 
 
 def need_of(context: Context, fact: KeyFact, query: str) -> Need:
