@@ -31,7 +31,7 @@ from contextpilot.core.interned import Interned
 from contextpilot.core.segment import Form, Kind
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
-from contextpilot.edits.error_text import is_error_text
+from contextpilot.edits.error_text import is_empty_text, is_error_text
 from contextpilot.edits.made import summary_segment
 from contextpilot.edits.services import Services
 from contextpilot.tokenizers.count import MESSAGE_TOKENS
@@ -297,8 +297,10 @@ def _ask_summarizer(
         return "", 0, (read, 0), Outcome.REJECTED_FAILED_SUMMARY
     if not isinstance(text, str) or is_error_text(text, [s.text for s in segments]):
         return "", 0, (read, 0), Outcome.REJECTED_FAILED_SUMMARY
-    if not text or text.isspace():
+    if is_empty_text(text):
         return "", 0, (read, 0), Outcome.REJECTED_EMPTY_SUMMARY
+    if not text.isascii():  # a summarizer may cut a surrogate pair, and no request can carry half
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     tokens = services.tokenizer.count(text)
     return text, tokens, (read, services.scaled(tokens)), None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from manager import refusals
 from manager.histories import FORMATS, ROOMY, Messages, history, manager
 
 from contextpilot.core.budget import TokenBudget
@@ -30,7 +31,14 @@ def test_what_a_refusal_says(text: str, read: Overflow) -> None:
     assert read_overflow(RuntimeError(text)) == read
 
 
-@pytest.mark.parametrize("text", ["429 slow down", "Invalid 'messages[3].role'", ""])
+@pytest.mark.parametrize(("text", "window", "sent"), refusals.REFUSALS)
+def test_what_providers_say(text: str, window: int, sent: int) -> None:
+    assert read_overflow(RuntimeError(text)) == Overflow(window, sent)
+
+
+@pytest.mark.parametrize(
+    "text", ["429 slow down", "Invalid 'messages[3].role'", "", *refusals.OTHERS]
+)
 def test_other_errors_are_none(text: str) -> None:
     assert read_overflow(RuntimeError(text)) is None
 
