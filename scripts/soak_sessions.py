@@ -178,6 +178,7 @@ class Drive:
             target=None if budget.compression_threshold == ALWAYS else self.rng.choice([None, 0.3]),
             max_edits=self.rng.choice([4, 16]),
             reload_tool=self.reload_tool,
+            secret=b"soak",
             context_slots=self.rng.choice([16, 48, 128]),
         )
 

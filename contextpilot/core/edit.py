@@ -116,6 +116,7 @@ class Outcome(StrEnum):
     REJECTED_INFLATED = "rejected_inflated"
     REJECTED_EMPTY_SUMMARY = "rejected_empty_summary"
     REJECTED_FAILED_SUMMARY = "rejected_summarizer_error"
+    REJECTED_NOT_ARCHIVED = "rejected_archive_error"
 
 
 ChangeRow: TypeAlias = tuple[int, ...]

@@ -28,7 +28,7 @@ from contextpilot.core.edit import (
 )
 from contextpilot.core.edit_log import EditLog
 from contextpilot.core.interned import Interned
-from contextpilot.core.segment import Form, Kind
+from contextpilot.core.segment import Form, Kind, Segment
 from contextpilot.edits.check import check_edit
 from contextpilot.edits.effect import Effect, count_reloads, created, rejected, shift
 from contextpilot.edits.error_text import is_empty_text, is_error_text
@@ -77,7 +77,12 @@ def commit_edit(
     started = time.perf_counter()
     before = context.total
     op = OP_OF[type(edit)]
-    effect = _HANDLERS[op](context, edit, services)
+    try:
+        effect = _HANDLERS[op](context, edit, services)
+    except _NotArchivedError as error:
+        _logger.error("The archive failed with %s; nothing was hidden.", error)
+        ids = () if isinstance(edit, Keep) else _ids(context, edit.targets)
+        effect = rejected(ids, _NO_PARAMS, Outcome.REJECTED_NOT_ARCHIVED, (0, 0))
     broke = context.break_at if context.has_pending_break else -1
     record = EditRecord(
         len(log), context.request, op, effect.targets, effect.params, reason, before,
@@ -95,9 +100,17 @@ def _ids(context: Context, targets: Sequence[int]) -> tuple[str, ...]:
     return tuple([entries[i].id for i in targets])
 
 
-def _store(context: Context, services: Services, index: int) -> None:
-    """Puts an original into the archive before its full form goes."""
-    services.archive.put(services.session, context.entries[index].segment)
+class _NotArchivedError(Exception):
+    """The archive, which may be anybody's, did not take something; nothing has changed yet."""
+
+
+def _store(services: Services, *segments: Segment) -> None:
+    """Puts segments into the archive before anything of them goes."""
+    for segment in segments:
+        try:
+            services.archive.put(services.session, segment)
+        except Exception as error:
+            raise _NotArchivedError(type(error).__name__) from error
 
 
 def _keep(_context: Context, _edit: Keep, _services: Services) -> Effect:
@@ -106,8 +119,8 @@ def _keep(_context: Context, _edit: Keep, _services: Services) -> Effect:
 
 def _fold(context: Context, edit: Fold, services: Services) -> Effect:
     changes, form = [], int(edit.form)
+    _store(services, *[context.entries[index].segment for index in edit.targets])
     for index in edit.targets:
-        _store(context, services, index)
         changes.append(shift(context, index, form=form, mark=-1, edited=context.request))
     params = _STUB if form == _STUB_FORM else _OUTLINE
     return Effect(_ids(context, edit.targets), params, tuple(changes))
@@ -122,10 +135,9 @@ def _expire(context: Context, edit: Expire, _services: Services) -> Effect:
 def _drop(context: Context, edit: Drop, services: Services) -> Effect:
     c = context.columns
     changes = []
-    for index in _groups(context, edit.targets):
-        if c.rank[index] < 0 or not c.form[index]:
-            continue
-        _store(context, services, index)
+    group = [i for i in _groups(context, edit.targets) if c.rank[i] >= 0 and c.form[i]]
+    _store(services, *[context.entries[index].segment for index in group])
+    for index in group:
         changes.append(shift(context, index, form=_ABSENT, mark=-1, edited=context.request))
         if c.kind[index] == _SUMMARY_KIND:
             changes += _uncovered(context, index)
@@ -162,10 +174,9 @@ def _summarize(context: Context, edit: Summarize, services: Services) -> Effect:
     tokens = services.scaled(raw_tokens + MESSAGE_TOKENS)
     if tokens >= context.columns.size[index]:
         return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
-    _store(context, services, index)
-    entry.set_summary(text, tokens)
     output = f"{segment.id}.summary"
-    services.archive.put(services.session, summary_segment(output, text, [segment]))
+    _store(services, segment, summary_segment(output, text, [segment]))
+    entry.set_summary(text, tokens)
     change = shift(context, index, form=_SUMMARY_FORM, mark=-1, edited=context.request)
     return Effect(ids, params, (change,), output, cost)
 
@@ -185,9 +196,7 @@ def _summarize_run(context: Context, edit: Summarize, services: Services) -> Eff
     if services.scaled(raw_tokens + MESSAGE_TOKENS) >= sum([c.size[i] for i in run]):
         return rejected(ids, params, Outcome.REJECTED_INFLATED, cost)
     summary = summary_segment(f"m{made}", text, [entry.segment for entry in entries])
-    for index in run:
-        _store(context, services, index)
-    services.archive.put(services.session, summary)
+    _store(services, *[entry.segment for entry in entries], summary)
     position = c.rank[run[0]]
     behind = c.order[position - 1] if position else -1
     context.add(services.interned_summary(summary, made, raw_tokens), position)

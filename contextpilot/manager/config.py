@@ -41,7 +41,8 @@ class ManagerConfig:
         max_edits: K, edit steps a request.
         cooldown: requests after an edit in which the policy is not asked again, unless the request
             would not fit.
-        pending_wait: how many messages may follow a call before its missing result is made up.
+        pending_wait: how many turns may follow a call before its made-up result says that none came;
+            until then it says that the result is pending.
         reload_tool: whether requests carry the tool by which the model fetches an original. The
             host then answers its calls with `Session.dispatch_reload`.
         context_slots, archive_slots: size of the action layout; a checkpoint has its own.
@@ -90,9 +91,10 @@ class ManagerConfig:
                 raise ConfigurationError(
                     f"`{name}` must be at least {least}. Received {getattr(self, name)}."
                 )
-        if self.target is not None and not 0.0 < self.target <= 1.0:
+        number = isinstance(self.target, int | float)
+        if self.target is not None and not (number and 0.0 < self.target <= 1.0):
             raise ConfigurationError(
-                f"`target` must lie in (0, 1], or be None. Received {self.target}."
+                f"`target` must lie in (0, 1], or be None. Received {self.target!r}."
             )
 
 

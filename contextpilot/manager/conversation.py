@@ -40,7 +40,7 @@ from contextpilot.messages.repair import Repaired, repair
 from contextpilot.policies.base import Policy
 from contextpilot.summarizers.base import Summarizer
 from contextpilot.tokenizers.base import Tokenizer
-from contextpilot.tokenizers.count import segment_tokens
+from contextpilot.tokenizers.count import MESSAGE_TOKENS, segment_tokens
 
 Messages: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -244,6 +244,8 @@ class Conversation:
             "token_scale": self._limits.scale,
             "decided": list(self._decided),
             "window": self._limits.window,
+            "ceiling": self._limits.ceiling,
+            "nonce": self.nonce,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -256,6 +258,7 @@ class Conversation:
                 "version returned, to a manager of the same format."
             )
         log = log_from_json(state["log"])
+        self.nonce = str(state["nonce"])
         self.begin()
         entries = self._desk.entries
         entries.follow(state["goal"])
@@ -266,6 +269,7 @@ class Conversation:
         self._limits.scale = float(state["token_scale"])
         self._decided = tuple(state["decided"])
         self._limits.window = int(state["window"])
+        self._limits.ceiling = int(state["ceiling"])
         self._told = len(log)
         added = state["history"]["identity"]["renderings"].values()
         self._has_added = any([] in each for each in added)
@@ -336,13 +340,24 @@ class Conversation:
 
     # ---- the steps of a request ----------------------------------------------------------------
 
+    @property
+    def _note(self) -> str:
+        """What is said of trust in a message of its own; "": nothing is."""
+        wanted = self.config.trust_note and self.format.name == "openai"
+        return trust_note(self.nonce) if wanted else ""
+
+    @property
+    def _note_tokens(self) -> int:
+        return self.parts.tokenizer.count(self._note) + MESSAGE_TOKENS
+
     def _prefix(
         self, tools: Sequence[Mapping[str, Any]] | None, system: System | None
     ) -> TokenAccount:
+        note = self._note if system is None else ""
         return account(
             (),
             self.parts.tokenizer,
-            system=_text_of(system),
+            system=note or _text_of(system),
             tools=tools or (),
             reserved_output_tokens=self._budget.reserved_output_tokens,
         )
@@ -355,9 +370,12 @@ class Conversation:
         if not self._desk.services.goal and (goal := _goal(segments)):
             self._desk.entries.follow(goal)
         self._spans = spans_of(segments, len(said))
+        numbers = [number for number, _ in said]
+        for start, span in self._spans.items():  # a turn that has grown is another turn
+            numbers[start] = said[span[-1]].number
         self._desk.follow(
             segments,
-            [number for number, _ in said],
+            numbers,
             prefix_tokens=prefix.system + prefix.tools,
             budget=budget,
         )
@@ -391,8 +409,8 @@ class Conversation:
         out = Rendering(history, [(at,) for at in range(len(history))])
         if self._desk.is_edited:
             out = self._writer.write(history, self._spans)
-        if self.config.trust_note and self.format.name == "openai" and system is None:
-            out = Rendering(*noted_messages(out.messages, out.shows, trust_note(self.nonce)))
+        if self._note and system is None:
+            out = Rendering(*noted_messages(out.messages, out.shows, self._note))
         found = self._validator.problems(out.messages)
         if found:  # what an edit may leave of a history that was not quite right
             out = self._mended(out)
@@ -411,7 +429,8 @@ class Conversation:
         if not self._desk.is_edited:
             return 0
         uncounted = self._writer.uncounted(out, said, self._spans)
-        return context.used_tokens + uncounted - limit
+        noted = bool(self._note) and any(m.get("content") == self._note for m in out.messages)
+        return context.used_tokens + uncounted - limit - noted * self._note_tokens
 
     def _tightened(self, tokens: int) -> Desk:
         """Returns the desk with that much less room for this request."""

@@ -28,7 +28,7 @@ from contextpilot.edits.undo import undo
 from contextpilot.errors import IllegalEditError
 from contextpilot.manager.config import ManagerConfig
 from contextpilot.manager.entries import Entries, Present
-from contextpilot.manager.replay import Replay, latest_user
+from contextpilot.manager.replay import Replay, latest_said
 from contextpilot.observations.batch import ColumnBatch
 from contextpilot.observations.encoder import ObservationEncoder
 from contextpilot.observations.observation import Observation
@@ -176,9 +176,9 @@ class Desk:
         leaders = {
             everything[i].leader for i in self.present.indices if everything[i].segment.pinned
         }
-        user = latest_user(self.entries, self.present)
+        said = latest_said(self.entries, self.present)
         for i in self.present.indices:
-            pinned[i] = i == user or everything[i].leader in leaders
+            pinned[i] = i in said or everything[i].leader in leaders
 
     def _complete_statics(self) -> None:
         """Gives the encoder what is constant about the segments that it does not know yet."""

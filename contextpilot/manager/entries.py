@@ -15,7 +15,7 @@ from contextpilot.edits.services import Services
 from contextpilot.errors import ArchiveError
 
 SegmentKey: TypeAlias = tuple[int, int]
-"""The number of a message, and the segment's block in it."""
+"""The number of a message, and the segment's block in it; of a turn of several the last number."""
 
 _NOWHERE = Segment("", Role.USER, Kind.TEXT, (), Source.USER, Trust.USER)
 
@@ -70,6 +70,11 @@ class Entries:
         except ValueError:
             return -1
 
+    def message(self, index: int) -> int:
+        """Returns the number of the message that a segment is from; -1 for what an edit made."""
+        key = self.keys[index]
+        return -1 if key is None else key[0]
+
     def follow(self, goal: str) -> None:
         """Sets what relevance is measured against, from the next segment on."""
         self._services.goal = goal
@@ -80,7 +85,7 @@ class Entries:
 
         Args:
             segments: as parsed; positions are into `numbers`.
-            numbers: of the history's messages.
+            numbers: of the history's messages; where a turn of several begins, that of its last.
         """
         known, renewed, turns = len(self.all), False, 0
         leaders: dict[str, int] = {}
@@ -165,7 +170,7 @@ class Entries:
         if (segment.id, segment.exchange) != (segment_id, exchange):
             segment = replace(segment, id=segment_id, exchange=exchange)
         entry = self.all[index]
-        if entry is self._blank:
+        if entry is self._blank or len(entry.segment.parts) != len(segment.parts):
             turn = segment if leader == index else self.all[leader].segment
             self.all[index] = self._services.interned(
                 segment,

@@ -58,7 +58,7 @@ def format_of(name: str) -> Format:
     """
     if name not in FORMATS:
         raise ConfigurationError(
-            f"unknown message format. Received {name!r}.{did_you_mean(name, FORMATS)}"
+            f"unknown message format. Received {name!r}.{did_you_mean(str(name), FORMATS)}"
         )
     return FORMATS[name]
 
@@ -69,6 +69,8 @@ def spans_of(segments: Sequence[Segment], messages: int) -> dict[int, range]:
     That is one message, but for a turn that the format writes as several items in a row.
     """
     starts = sorted({segment.position[0] for segment in segments})
+    if not starts:
+        return {}
     return {
         start: range(start, end) for start, end in zip(starts, [*starts[1:], messages], strict=True)
     }

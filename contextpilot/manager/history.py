@@ -137,6 +137,7 @@ class HostHistory:
             return False
         if any(match.rendered for match in found.matches[:length]):
             return True
-        if length < len(shown) and self._is_own(found):
-            return False
-        return self._request != tuple((number,) for number in self._behind)
+        own = tuple((number,) for number in self._behind)
+        if length < len(shown) and (self._is_own(found) or self._request == own[:length]):
+            return False  # an answer made anew is likelier than a request that lost its end
+        return self._request != own

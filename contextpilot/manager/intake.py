@@ -32,7 +32,7 @@ class Intake:
         self._format, self._pending_wait = format, pending_wait
         self._validator = Validator(format)
         self._copies: list[Any] = []
-        self._taken: tuple[Sequence[Any], Repaired] = (), Repaired([], (), frozenset())
+        self._taken: tuple[Sequence[Any], Repaired] = (), repair(format, [])
         self._given: dict[int, Message] = {}
 
     def take(self, messages: Sequence[Message]) -> Repaired:
@@ -83,7 +83,7 @@ class Intake:
             each.rule in _WITHIN for each in whole.repairs
         )
         same = alike(kept, last) if is_aligned else 0
-        if is_plain and self._format in LOCAL and (same or not last):
+        if kept and is_plain and self._format in LOCAL and (same or not last):
             messages = [*whole.messages[:same], *kept[same:]]
             if not self._validator.problems(messages):
                 repairs = tuple(each for each in whole.repairs if each.index < same)

@@ -17,12 +17,13 @@ class Limits:
 
     Attributes:
         scale: the agent's tokens per counted token.
-        window: what a provider said the model's window is, or what was concluded; 0: nothing.
+        window: what a provider said the model's window is; 0: nothing.
+        ceiling: what an input may have by what was refused, in the agent's tokens; 0: nothing was.
         usage: what was reported of the latest request.
     """
 
     def __init__(self) -> None:
-        self.scale, self.window = 1.0, 0
+        self.scale, self.window, self.ceiling = 1.0, 0, 0
         self.usage: dict[str, int] = {}
 
     def budget(self, budget: TokenBudget) -> TokenBudget:
@@ -31,6 +32,9 @@ class Limits:
             reserved = min(budget.reserved_output_tokens, self.window // 4)
             window = min(self.window, budget.max_context_tokens)
             budget = replace(budget, max_context_tokens=window, reserved_output_tokens=reserved)
+        if self.ceiling:
+            window = min(self.ceiling + budget.reserved_output_tokens, budget.max_context_tokens)
+            budget = replace(budget, max_context_tokens=window)
         if self.scale == 1.0:
             return budget
         return replace(
@@ -54,8 +58,6 @@ class Limits:
             self.window = min(overflow.window, self.window or overflow.window)
         if overflow.sent:
             self.scale = max(self.scale, token_scale(overflow.sent, counted, self.scale))
-        if (
-            counted <= self.budget(budget).input_limit
-        ):  # it would fit by all that is known, yet did not
-            room = int(counted * self.scale * _SHORTER) + budget.reserved_output_tokens
-            self.window = min(room, self.window or room)
+        if counted <= self.budget(budget).input_limit:  # by all that is known it would fit
+            ceiling = max(1, int(counted * self.scale * _SHORTER))
+            self.ceiling = min(ceiling, self.ceiling or ceiling)

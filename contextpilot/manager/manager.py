@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,13 @@ from contextpilot.manager.config import (
 )
 from contextpilot.manager.fallback import FallbackLimits
 from contextpilot.manager.formats import format_of
+from contextpilot.manager.parts_checks import (
+    budget_of,
+    names_of,
+    policy_of,
+    require,
+    require_type,
+)
 from contextpilot.manager.report import Request, System
 from contextpilot.manager.session import Messages, Parts, Session
 from contextpilot.policies.base import Policy
@@ -37,8 +45,9 @@ class ContextManager:
 
     Args:
         format: "openai", "anthropic" or "responses".
-        policy: what decides the edits; by default the fixed rule that did best in tuning. It is
-            shared by all sessions. A trained one comes from `contextpilot.policies.load`.
+        policy: what decides the edits, a policy or a plain function from an observation to an
+            action; by default the fixed rule that did best in tuning. It is shared by all
+            sessions. A trained one comes from `contextpilot.policies.load`.
         fallback: the fixed rule that decides where the policy fails; by default the same rule.
         limits: how long a decision may take, and after how many failures the policy is parked.
         summarizer: by default one that needs no model.
@@ -56,14 +65,16 @@ class ContextManager:
         allow_tools: names of the tools whose results may be edited; by default all.
         deny_tools: names of tools whose exchanges are never edited.
         on_edit: called with the session's id and each record of its log.
-        secret: keys the boundaries around data; up to 64 bytes.
+        secret: keys the boundaries around data; up to 64 bytes. By default a random one: sessions
+            that continue from a `state_dict` keep their boundaries, other processes have others.
         trust_note: states in the system prompt how data is framed and what trust means; the reload
             tool's description states it anyway.
         cooldown: requests after an edit in which the policy is not asked again.
         prices: of tokens, or a name in `PRICE_PRESETS`.
         max_edits: edit steps a request.
         reload_tool: whether requests carry the tool that fetches originals.
-        pending_wait: how many messages may follow a call before its missing result is made up.
+        pending_wait: how many turns may follow a call before its made-up result says that none came;
+            until then it says that the result is pending.
         context_slots, archive_slots: size of the action layout; that of the policy's checkpoint.
     """
 
@@ -103,9 +114,18 @@ class ContextManager:
         Raises:
             ConfigurationError: for one that is unknown or out of range.
         """
+        require("tokenizer", tokenizer, ("count", "truncate"), "Pass TiktokenTokenizer(name).")
+        require("summarizer", summarizer, ("summarize",), "A function needs a class around it.")
+        require("archive", archive, ("put", "get", "ids", "purge"), "Pass SqliteArchive(path).")
+        require_type("limits", limits, FallbackLimits, "Pass FallbackLimits(...).")
+        require_type("secret", secret, bytes, "Encode it: secret.encode().")
+        callbacks = {"pins": pins, "synthetic": synthetic, "trust": trust, "on_edit": on_edit}
+        for name, callback in callbacks.items():
+            require(name, callback, ("__call__",), "Pass a function.")
+        decides, stands_in = policy_of("policy", policy), policy_of("fallback", fallback)
         self.config = ManagerConfig(
             format=format_of(format).name,
-            budget=budget_for(model, budget, windows),
+            budget=budget_for(model, budget_of(budget), windows),
             target=target,
             max_edits=max_edits,
             cooldown=cooldown,
@@ -118,19 +138,19 @@ class ContextManager:
             pin_goal=pin_goal,
             synthetic=synthetic,
             trust=trust,
-            allow_tools=None if allow_tools is None else frozenset(allow_tools),
-            deny_tools=frozenset(deny_tools),
+            allow_tools=names_of("allow_tools", allow_tools),
+            deny_tools=names_of("deny_tools", deny_tools) or frozenset(),
             on_edit=on_edit,
-            secret=secret,
+            secret=secret or secrets.token_bytes(16),
             trust_note=trust_note,
         )
-        rule = fallback or best_rule()()
-        if policy is None and limits is None:
+        rule = stands_in or best_rule()()
+        if decides is None and limits is None:
             limits = FallbackLimits(timeout_seconds=None)  # a rule needs no thread of its own
         tokenizer = tokenizer or EstimateTokenizer(warn=True)
         self.archive: Archive = archive or MemoryArchive()
         self._parts = Parts(
-            policy=policy or rule,
+            policy=decides or rule,
             rule=rule,
             limits=limits,
             summarizer=summarizer or CachedSummarizer(StructureSummarizer(tokenizer)),

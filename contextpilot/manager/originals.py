@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +17,14 @@ from contextpilot.manager.message_key import copied
 from contextpilot.messages.envelope import envelope_of
 from contextpilot.messages.rendered import RenderedSegment
 
+_logger = logging.getLogger(__name__)
+
 
 class Originals:
     """Copies by message number; after a restart they come from the archive, which has them too.
 
     Attributes:
-        places: by number, the number of the first message of its segment, and which of the
+        places: by number, the number of the last message of its segment, and which of the
             segment's messages it is; a restarted session needs it.
     """
 
@@ -60,22 +63,29 @@ class Originals:
                 number, message = history[at]
                 if id(message) not in sent and number >= 0 and number not in self._copies:
                     self._copies[number] = copied(message)
-                    self.places[number] = history[start].number, at - start
+                    self.places[number] = history[span[-1]].number, at - start
                     starts.add(start)
         for index in present.indices if starts else ():
             segment = self._entries.all[index].segment
             if segment.position[0] in starts:
-                self._services.archive.put(self._services.session, segment)
+                self._save(segment)
+
+    def _save(self, segment: Segment) -> None:
+        """Archives an original; where that fails, the copy of this process must do."""
+        try:
+            self._services.archive.put(self._services.session, segment)
+        except Exception:  # the archive may be anybody's; the request goes out all the same
+            _logger.exception("Segment %s could not be archived.", segment.id)
 
     def _from_archive(self, number: int) -> Message | None:
         """Returns a message made again from its archived segments, if all of them are there."""
         archive, session = self._services.archive, self._services.session
-        first, offset = self.places.get(number, (number, 0))
+        last, offset = self.places.get(number, (number, 0))
         try:
             segments = [
                 archive.get(session, self._entries.id(index))
                 for index, key in enumerate(self._entries.keys)
-                if key is not None and key[0] == first
+                if key is not None and key[0] == last
             ]
         except ArchiveError:
             return None

@@ -50,11 +50,11 @@ def protected(entries: Entries, present: Present) -> Protected:
     """Returns what may not be hidden in a history."""
     everything = entries.all
     pinned = {everything[i].leader for i in present.indices if everything[i].segment.pinned}
-    user = latest_user(entries, present)
+    user, said = latest_user(entries, present), latest_said(entries, present)
     behind = present.indices[present.indices.index(user) :] if user >= 0 else present.indices
     reasoning = {i for i in behind if everything[i].has_reasoning}
     return Protected(
-        frozenset(i for i in present.indices if everything[i].leader in pinned or i == user),
+        frozenset(i for i in present.indices if everything[i].leader in pinned or i in said),
         frozenset(reasoning),
         frozenset(i for i in behind if everything[i].leader in reasoning),
         frozenset(
@@ -72,6 +72,23 @@ def latest_user(entries: Entries, present: Present) -> int:
         if segment.role == Role.USER and segment.kind == Kind.TEXT:
             return index
     return -1
+
+
+def latest_said(entries: Entries, present: Present) -> frozenset[int]:
+    """Returns the indices of the user's latest words, and of what they showed since, if anything.
+
+    A message of images or documents alone is a request as much as a text is.
+    """
+    text = latest_user(entries, present)
+    said = {text} if text >= 0 else set()
+    for index in reversed(present.indices):
+        if index == text:
+            break
+        if entries.all[index].segment.role == Role.USER and entries.all[index].kind != Kind.NOTE:
+            number = entries.message(index)
+            said |= {i for i in present.indices if i > text and entries.message(i) == number}
+            break
+    return frozenset(said)
 
 
 class Replay:
@@ -101,8 +118,9 @@ class Replay:
             changes = record.changes
             made = [change.index for change in changes if _is_creation(change)]
             if self._is_awake(context, record, made):
+                place = _place_of_run(context, record)
                 for change in changes:
-                    self._make(context, change)
+                    self._make(context, change, place)
                 if record.op == Op.RELOAD:
                     count_reloads(context, record.rows, 1)
             else:
@@ -117,11 +135,11 @@ class Replay:
             return False
         return not _reveals(context, record) and self._entries.revive(record, made)
 
-    def _make(self, context: Context, change: Change) -> None:
-        """Makes one change again."""
+    def _make(self, context: Context, change: Change, place: int) -> None:
+        """Makes one change again; what an edit made goes to a place, where that is not -1."""
         c, index = context.columns, change.index
         if _is_creation(change):
-            self._create(context, change)
+            self._create(context, change, place)
             return
         if change.after is not None:
             position = _behind(context, change.after[1])
@@ -135,11 +153,11 @@ class Replay:
         c.edited[index] = min(change.edited[1], context.request)
         c.reloaded[index] = min(change.reloaded[1], context.request)
 
-    def _create(self, context: Context, change: Change) -> None:
+    def _create(self, context: Context, change: Change, place: int) -> None:
         """Gives what an edit made its place again, as `Context.add` did."""
         assert change.after is not None
         c, index, entry = context.columns, change.index, self._entries.all[change.index]
-        position = _behind(context, change.after[1])
+        position = _behind(context, change.after[1]) if place < 0 else place
         was_sent = position < context.sent_length
         for name, value in (
             ("kind", entry.kind), ("leader", index), ("full", entry.full_tokens),
@@ -164,13 +182,26 @@ def _reveals(context: Context, record: EditRecord) -> bool:
     )
 
 
+def _place_of_run(context: Context, record: EditRecord) -> int:
+    """Returns where a summary of several goes: where they begin; -1 for any other edit."""
+    rank = context.columns.rank
+    run = record.op == Op.SUMMARIZE and "run" in record.params
+    places = [rank[row[0]] for row in record.rows if rank[row[0]] >= 0] if run else []
+    return min(places, default=-1)
+
+
 def _is_creation(change: Change) -> bool:
     return change.after is not None and change.form[0] == Form.ABSENT
 
 
 def _behind(context: Context, index: int) -> int:
-    """Returns the position behind a segment; the front for -1, the end where it is not there."""
+    """Returns the position behind a segment; the front for -1, the end where it is not there.
+
+    The user keeps the last word, as where something is shown again at the end.
+    """
     if index < 0:
         return 0
-    rank = context.columns.rank[index]
-    return rank + 1 if rank >= 0 else context.length
+    rank, last = context.columns.rank[index], context.length - 1
+    if rank >= 0:
+        return rank + 1
+    return last if context.latest_user_rank == last and not context.in_tool_loop else last + 1

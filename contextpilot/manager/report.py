@@ -48,7 +48,8 @@ class Report:
         repairs: what was wrong with the host's history, and is repaired in the request.
         problems: what a provider would still refuse.
         asleep: ids of records whose targets this history does not have.
-        pinned: (id, tokens) of what no edit may touch, where the budget is unreachable.
+        pinned: (id, tokens) of what no edit may make smaller now, the largest first, where the
+            budget is unreachable: what is pinned, open tool loops, what the agent has not seen.
         usage: what the provider reported for the request before, as far as it was told.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import reprlib
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from contextpilot.manager.fallback import FallbackRecord
 from contextpilot.manager.message_key import copied
 from contextpilot.manager.overflow import read_overflow
 from contextpilot.manager.overlay import OverlayArchive
+from contextpilot.manager.parts_checks import tools_of
 from contextpilot.manager.report import Report, Request, Status, System
 from contextpilot.messages.layout import Message
 from contextpilot.observations.observation import Observation
@@ -43,6 +45,7 @@ class Session:
         self._lock = threading.RLock()
         self._conversation = Conversation(session_id, config, parts)
         self._appended: list[Mapping[str, Any]] | None = None
+        self._elsewhere = 0  # messages that were appended in the process that this goes on from
 
     # ---- requests ------------------------------------------------------------------------------
 
@@ -80,11 +83,12 @@ class Session:
             error: what the client raised.
 
         Raises:
-            BaseException: the error itself, where it says nothing of a request's length.
+            BaseException: the error itself, where it says nothing of a request's length, or while
+                the session is off.
             ConfigurationError: when there was no request yet.
         """
         overflow = read_overflow(error)
-        if overflow is None:
+        if overflow is None or self.off:
             raise error
         with self._lock:
             return self._conversation.again(overflow)
@@ -119,6 +123,12 @@ class Session:
             ConfigurationError: when `prepare` was given a history before.
         """
         with self._lock:
+            if self._elsewhere:
+                raise ConfigurationError(
+                    f"this state is of a session that was given {self._elsewhere} messages by "
+                    "`append`, and a state holds no messages. Received another one by `append`. "
+                    "Pass the whole history to `prepare`."
+                )
             if self._appended is None:
                 if self._conversation.report is not None:
                     raise ConfigurationError(
@@ -140,10 +150,11 @@ class Session:
 
     def _tools(self, tools: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
         """Returns the host's tools, with the reload tool behind them where it is enabled."""
+        given = tools_of(tools)
         if not self._config.reload_tool:
-            return None if tools is None else list(tools)  # type: ignore[arg-type]
+            return given
         definition = reload_tool.tool_definition(self._config.format)
-        return [*(tools or ()), definition]  # type: ignore[list-item]
+        return [*(tool for tool in given or () if tool != definition), definition]
 
     def _passed_on(
         self, history: Messages, tools: Sequence[Mapping[str, Any]] | None, system: System | None
@@ -316,7 +327,8 @@ class Session:
         It holds ids, edits and hashes; the originals and summaries are in the archive.
         """
         with self._lock:
-            return self._conversation.state_dict()
+            appended = len(self._appended) if self._appended is not None else 0
+            return {**self._conversation.state_dict(), "appended": appended}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues the conversation of a `state_dict`; `prepare` then brings its history.
@@ -324,8 +336,19 @@ class Session:
         Raises:
             ConfigurationError: for a state that is damaged, of another version or format.
         """
+        fresh = Conversation(self.id, self._config, self._parts)
+        try:
+            fresh.load_state_dict(state)
+            appended = int(state["appended"])
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, ConfigurationError):
+                raise
+            raise ConfigurationError(
+                f"this state is damaged ({type(error).__name__}: {error}). Received "
+                f"{reprlib.repr(state)}. Pass what `state_dict` returned; the session is as it was."
+            ) from error
         with self._lock:
-            self._conversation.load_state_dict(state)
+            self._conversation, self._appended, self._elsewhere = fresh, None, appended
 
     @property
     def _desk(self) -> Desk:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextpilot.core.invariants import is_legal
 from contextpilot.core.segment import Form, Kind
 from contextpilot.manager.desk import Desk
 from contextpilot.messages.rendered import RenderedSegment
 
 _FULL = int(Form.FULL)
+_SHRINKS = ("fold", "drop", "summarize_run")
 
 
 class Shown:
@@ -53,6 +55,11 @@ def covered(desk: Desk) -> dict[str, list[int]]:
 
 
 def pinned(desk: Desk) -> tuple[tuple[str, int], ...]:
-    """Returns (id, tokens) of what no edit may touch in the present history."""
-    c = desk.context.columns
-    return tuple((desk.entries.id(i), c.size[i]) for i in desk.context.visible() if c.pinned[i])
+    """Returns (id, tokens) of what no edit may make smaller now, the largest first."""
+    context, ids = desk.context, desk.entries
+    stays = [
+        (ids.id(i), context.columns.size[i])
+        for i in context.visible()
+        if not any(is_legal(rule, context, i) for rule in _SHRINKS)
+    ]
+    return tuple(sorted(stays, key=lambda each: -each[1]))

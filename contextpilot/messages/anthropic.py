@@ -19,6 +19,7 @@ from contextpilot.messages.checks import (
     blocks_of,
     each_message,
     malformed,
+    refuse_foreign,
     string_at,
     wrong_content,
 )
@@ -59,6 +60,7 @@ def extend(builder: SegmentBuilder, messages: Sequence[Mapping[str, Any]], start
     """
     for index, message, role in each_message(messages, _ROLES, start):
         content = message.get("content")
+        refuse_foreign(index, message, "anthropic")
         if role == "assistant":
             parts = tuple(_parts(content, index))
             builder.turn((_envelope(message, bool(parts), 1), *parts), index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from contextpilot.messages.checks import foreign_part
 from contextpilot.messages.problem import Problem, repeated, shape_problem
 
 _ROLES = ("user", "assistant")
@@ -36,6 +37,8 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _content_problems(index: int, message: dict[str, Any]) -> Iterator[Problem]:
     blocks = _blocks(message)
+    if foreign_part(message, "anthropic") is not None:
+        yield Problem(index, "foreign", "calls of OpenAI messages")
     if not blocks:
         yield Problem(index, "empty_content", "a message without content")
     for block in blocks:

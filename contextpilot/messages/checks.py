@@ -87,3 +87,30 @@ def wrong_content(index: int, content: object) -> MessageFormatError:
         index, "content must be a string or a list of blocks", content,
         "Pass text as a string, anything else as a list of dicts.",
     )  # fmt: skip
+
+
+def refuse_foreign(index: int, message: Mapping[str, Any], format: str) -> None:
+    """Raises MessageFormatError for blocks or calls that are another format's.
+
+    Args:
+        index: of the message.
+        message: whose content may be anything.
+        format: that it is said to be in, "openai" or "anthropic".
+    """
+    found = foreign_part(message, format)
+    if found is not None:
+        other = "anthropic" if format == "openai" else "openai"
+        raise malformed(
+            index, f"this belongs to the format {other!r}, not to {format!r}", found,
+            f"Name the format that these messages are in: format={other!r}.",
+        )  # fmt: skip
+
+
+def foreign_part(message: Mapping[str, Any], format: str) -> Any:
+    """Returns what of a message is another format's; None where nothing is."""
+    if format == "anthropic":
+        return message.get("tool_calls") or None
+    content = message.get("content")
+    blocks = content if isinstance(content, list | tuple) else ()
+    kinds = ("tool_use", "tool_result")
+    return next((b for b in blocks if isinstance(b, Mapping) and b.get("type") in kinds), None)

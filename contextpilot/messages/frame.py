@@ -9,7 +9,22 @@ from contextpilot.core.segment import Kind, Trust
 from contextpilot.messages.rendered import RenderedSegment
 
 TAG = "context-data"
-_BOUNDARY = re.compile(r"<(?=[\s/]*context-data)", re.IGNORECASE)
+_UNSEEN = (
+    r"[\s\x00-\x1f\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f"
+    r"\ufe00-\ufe0f\ufeff]*"
+)
+_LOOKALIKES = {
+    "c": "cсϲⅽ", "o": "oоοօ0", "n": "nոп", "t": "tтτ", "e": "eеε", "x": "xхχ", "d": "dԁⅾ",
+    "a": "aаα", "-": "\\-‐‑‒–—−－_",
+}  # fmt: skip
+"""Letters that a reader takes for those of the tag; full-width ones are added by rule."""
+
+_NAME = _UNSEEN.join(
+    f"[{_LOOKALIKES[letter]}{chr(ord(letter) + 0xFEE0)}{chr(ord(letter.upper()) + 0xFEE0)}]"
+    for letter in TAG
+)
+_BOUNDARY = re.compile(rf"[<＜‹〈⟨﹤˂❮](?=(?:{_UNSEEN}[/／⁄∕])*{_UNSEEN}{_NAME})", re.IGNORECASE)
+"""What opens or closes a boundary, or looks to a model as if it did."""
 
 
 def framed(text: str, what: str, trust: Trust, nonce: str = "") -> str:

@@ -18,6 +18,7 @@ from contextpilot.messages.checks import (
     blocks_of,
     each_message,
     malformed,
+    refuse_foreign,
     string_at,
     wrong_content,
 )
@@ -62,6 +63,7 @@ def extend(builder: SegmentBuilder, messages: Sequence[Mapping[str, Any]], start
         MessageFormatError: as `parse`. The builder is of no more use then.
     """
     for index, message, role in each_message(messages, _ROLES, start):
+        refuse_foreign(index, message, "openai")
         name = message.get("name")
         name = name if isinstance(name, str) else ""
         content = tuple(_content(message, index))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from contextpilot.messages.checks import foreign_part
 from contextpilot.messages.openai_wire import REASONING_KEYS
 from contextpilot.messages.problem import Problem, repeated, shape_problem
 
@@ -35,6 +36,8 @@ def openai_problems(messages: Sequence[Any]) -> list[Problem]:
 
 def _content_problems(index: int, message: dict[str, Any]) -> Iterator[Problem]:
     role, content = message["role"], message.get("content")
+    if foreign_part(message, "openai") is not None:
+        yield Problem(index, "foreign", "a block of Anthropic messages")
     if role == "assistant":
         if message.get("tool_calls") or any(message.get(key) for key in _SPEECH):
             return

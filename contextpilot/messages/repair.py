@@ -2,7 +2,8 @@
 
 | rule | what is done |
 |---|---|
-| shape, role | nothing can be: an error says where |
+| empty_list | a note says that nothing is left of the conversation |
+| shape, role, foreign | nothing can be: an error says where |
 | lone_surrogate | replaced by U+FFFD, since no request with them can be encoded |
 | late_system | moved behind the system messages in front |
 | first_user | a note in front says that the beginning is missing |
@@ -40,6 +41,14 @@ _REPAIRS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], int], Repaired]] =
 )
 
 
+_NOTHING_LEFT = MappingProxyType(
+    {
+        "role": "user",
+        "content": "[ContextPilot, not the user: nothing is left of this conversation]",
+    }
+)
+
+
 def repair(
     format: str, messages: Sequence[Mapping[str, Any]], *, pending_wait: int = 8
 ) -> Repaired:
@@ -69,4 +78,8 @@ def repair(
             f"pending_wait must be at least 0. Received {pending_wait!r}. "
             "Pass a number of requests; 0 waits for no result."
         )
-    return _REPAIRS[format](messages, pending_wait)
+    repaired = _REPAIRS[format](messages, pending_wait)
+    if repaired.messages:
+        return repaired
+    made = Repair(0, "empty_list", "a note says that nothing is left of the conversation")
+    return Repaired([dict(_NOTHING_LEFT)], (made, *repaired.repairs), frozenset({0}))

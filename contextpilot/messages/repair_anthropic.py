@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from contextpilot.messages.checks import each_message
+from contextpilot.messages.checks import each_message, refuse_foreign
 from contextpilot.messages.repair_anthropic_blocks import (
     Blocks,
     as_blocks,
@@ -27,7 +27,9 @@ _OPENING = "[ContextPilot, not the user: what came before this is not part of th
 
 
 def _each(messages: Sequence[Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    return ((index, message) for index, message, _ in each_message(messages, _ROLES))
+    for index, message, _ in each_message(messages, _ROLES):
+        refuse_foreign(index, message, "anthropic")
+        yield index, message
 
 
 def repair_anthropic(messages: Sequence[Mapping[str, Any]], pending_wait: int) -> Repaired:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from contextpilot.messages.checks import each_message, malformed, string_at
+from contextpilot.messages.checks import each_message, malformed, refuse_foreign, string_at
 from contextpilot.messages.openai_rules import openai_problems
 from contextpilot.messages.repair_pairs import Call, Pairing
 from contextpilot.messages.repair_reading import json_text, read
@@ -18,7 +18,9 @@ _SILENT = ("empty_content", "reasoning_only")
 
 
 def _each(messages: Sequence[Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    return ((index, message) for index, message, _ in each_message(messages, _ROLES))
+    for index, message, _ in each_message(messages, _ROLES):
+        refuse_foreign(index, message, "openai")
+        yield index, message
 
 
 def repair_openai(messages: Sequence[Mapping[str, Any]], pending_wait: int) -> Repaired:

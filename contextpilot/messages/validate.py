@@ -2,6 +2,8 @@
 
 | rule | format | broken when |
 |---|---|---|
+| empty_list | both | there is no message at all |
+| foreign | both | blocks or calls of another format |
 | shape | both | an entry is no dict, or its content neither text nor blocks |
 | role | both | a role that the format does not have at this place |
 | late_system | openai | a system or developer message after the conversation began |
@@ -62,4 +64,6 @@ def problems(format: str, messages: Sequence[Mapping[str, Any]]) -> tuple[Proble
         raise ConfigurationError(
             f"unknown message format. Received {format!r}.{did_you_mean(format, _RULES)}"
         )
+    if len(messages) == 0:
+        return (Problem(0, "empty_list", "a request needs a message"),)
     return tuple(sorted(_RULES[format](messages), key=lambda problem: problem.index))

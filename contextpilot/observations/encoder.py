@@ -293,7 +293,7 @@ class ObservationEncoder:
 
     def _finish_slots(self, rows: dict[str, Indices]) -> None:
         """Computes what an edit anywhere in a row may change about all its slots."""
-        width = int(self._used.max())
+        width = max(1, int(self._used.max()))  # an empty context has its arrays, too
         shown, size = self.segment_mask[:, :width] != 0, self._size[:, :width]
         at = rows["starts"][:, None] + self.slot_index[:, :width]
         rank = self.batch.arrays["rank"].take(at) * shown

@@ -85,12 +85,12 @@ class BatchStatics:
     __slots__ = (*_FIELDS, "_known")
 
     def __init__(self, rows: int) -> None:
-        self.segments: NDArray[np.float32] = np.zeros((rows, 0, len(_S)), np.float32)
-        self.archive: NDArray[np.float32] = np.zeros((rows, 0, len(_A)), np.float32)
-        self.tokens: NDArray[np.int16] = np.zeros((rows, 0, SEGMENT_TEXT_TOKENS), np.int16)
-        self.copy_tokens: NDArray[np.int16] = np.zeros((rows, 0, SEGMENT_TEXT_TOKENS), np.int16)
-        self.tool: NDArray[np.bool_] = np.zeros((rows, 0), bool)
-        self._known: NDArray[np.bool_] = np.zeros((rows, 0), bool)
+        self.segments: NDArray[np.float32] = np.zeros((rows, 1, len(_S)), np.float32)
+        self.archive: NDArray[np.float32] = np.zeros((rows, 1, len(_A)), np.float32)
+        self.tokens: NDArray[np.int16] = np.zeros((rows, 1, SEGMENT_TEXT_TOKENS), np.int16)
+        self.copy_tokens: NDArray[np.int16] = np.zeros((rows, 1, SEGMENT_TEXT_TOKENS), np.int16)
+        self.tool: NDArray[np.bool_] = np.zeros((rows, 1), bool)
+        self._known: NDArray[np.bool_] = np.zeros((rows, 1), bool)
 
     def reserve(self, capacity: int) -> None:
         """Makes room for at least `capacity` segments a row."""

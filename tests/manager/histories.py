@@ -133,6 +133,7 @@ def manager(
     budget: TokenBudget = ROOMY,
     **settings: Any,
 ) -> ContextManager:
+    settings.setdefault("secret", b"tests")  # the same boundaries in every session of a test
     return ContextManager(
         format, policy=policy, budget=budget, tokenizer=EstimateTokenizer(), **settings
     )

@@ -75,7 +75,7 @@ class Host:
         return ContextManager(
             self.format, policy=self.policy, limits=FallbackLimits(None), tokenizer=TOKENIZER,
             archive=self.archive, budget=self.budget, context_slots=24, archive_slots=8,
-            max_edits=4, reload_tool=True,
+            max_edits=4, reload_tool=True, secret=b"tests",
         )  # fmt: skip
 
     def restart(self) -> None:

@@ -382,7 +382,7 @@ def test_the_budget_that_cannot_be_kept_names_what_is_pinned() -> None:
     ]
     request = manager("openai", None, TokenBudget(1000, 100)).prepare(messages)
     assert request.status == Status.BUDGET_UNREACHABLE
-    assert [segment for segment, _ in request.report.pinned] == ["s1", "s2"]
+    assert [segment for segment, _ in request.report.pinned] == ["s2", "s1"]
     assert request.report.pinned_tokens > 900
     assert same_objects(request.messages, messages)
 

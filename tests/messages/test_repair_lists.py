@@ -71,7 +71,7 @@ def test_what_the_validator_finds_is_repaired_or_refused(wire_format: str, row: 
     _, corrupt, index, rule = row
     messages = copy.deepcopy(VALID[wire_format])
     corrupt(messages)
-    if rule in ("role", "shape"):
+    if rule in ("role", "shape", "foreign"):
         with pytest.raises(MessageFormatError, match=rf"messages\[{index}\]"):
             repair(wire_format, messages)
     else:
@@ -199,9 +199,11 @@ def test_arguments_deep_enough_to_fail_are_kept_as_text() -> None:
 
 @FORMATS
 def test_nothing_may_be_left(wire_format: str) -> None:
-    assert checked(wire_format, []).messages == []
+    nothing = checked(wire_format, [])
+    assert [message["role"] for message in nothing.messages] == ["user"]
+    assert nothing.synthetic == {0}
     blank: Messages = [{"role": "user", "content": ""}, {"role": "assistant", "content": []}]
-    assert checked(wire_format, blank).messages == []
+    assert checked(wire_format, blank).messages == nothing.messages
 
 
 @pytest.mark.parametrize("calls", [{"a": 1}, ["x"], [{"type": "function"}], [{"id": "a"}]])

@@ -35,7 +35,7 @@ def checked(items: Messages) -> Repaired:
     assert problems("responses", repaired.messages) == ()
     assert is_encodable(repaired.messages)
     assert [r.index for r in repaired.repairs] == sorted(r.index for r in repaired.repairs)
-    assert all(0 <= r.index < len(items) for r in repaired.repairs)
+    assert all(0 <= r.index < max(1, len(items)) for r in repaired.repairs)
     was_valid = not problems("responses", items) and is_encodable(items)
     assert bool(repaired.repairs) != was_valid
     if was_valid:
@@ -237,8 +237,9 @@ def test_what_stands_elsewhere_stays() -> None:
 
 
 def test_nothing_may_be_left() -> None:
-    assert checked([]).messages == []
-    assert checked([user(""), thought()]).messages == []
+    nothing = checked([])
+    assert [item["role"] for item in nothing.messages] == ["user"]
+    assert checked([user(""), thought()]).messages == nothing.messages
 
 
 @pytest.mark.parametrize("value", ["text", {"role": "user"}, None])

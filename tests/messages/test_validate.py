@@ -113,6 +113,8 @@ OPENAI_CORRUPTIONS: list[Corruption] = [
     ("not a dict", replaced(8, "x"), 8, "shape"),
     ("content a number", put(8, "content", 3), 8, "shape"),
     ("content of strings", put(8, "content", ["x"]), 8, "shape"),
+    ("emptied", lambda m: m.clear(), 0, "empty_list"),
+    ("blocks of the other", put(8, "content", [use("z")]), 8, "foreign"),
 ]  # fmt: skip
 ANTHROPIC_CORRUPTIONS: list[Corruption] = [
     ("user removed", lambda m: m.pop(0), 0, "first_user"),
@@ -137,6 +139,8 @@ ANTHROPIC_CORRUPTIONS: list[Corruption] = [
     ("server call removed", lambda m: m[3]["content"].pop(0), 3, "server_pair"),
     ("not a dict", replaced(4, None), 4, "shape"),
     ("block without type", put(4, "content", [{"text": "x"}]), 4, "shape"),
+    ("emptied", lambda m: m.clear(), 0, "empty_list"),
+    ("calls of the other", put(3, "tool_calls", [function_call("z")]), 3, "foreign"),
 ]  # fmt: skip
 
 
