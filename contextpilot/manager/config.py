@@ -41,8 +41,8 @@ class ManagerConfig:
         max_edits: K, edit steps a request.
         cooldown: requests after an edit in which the policy is not asked again, unless the request
             would not fit.
-        pending_wait: how many turns may follow a call before its made-up result says that none came;
-            until then it says that the result is pending.
+        pending_wait: how many turns may follow a call before its made-up result says that none
+            came; until then it says that the result is pending.
         reload_tool: whether requests carry the tool by which the model fetches an original. The
             host then answers its calls with `Session.dispatch_reload`.
         context_slots, archive_slots: size of the action layout; a checkpoint has its own.

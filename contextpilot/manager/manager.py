@@ -73,8 +73,8 @@ class ContextManager:
         prices: of tokens, or a name in `PRICE_PRESETS`.
         max_edits: edit steps a request.
         reload_tool: whether requests carry the tool that fetches originals.
-        pending_wait: how many turns may follow a call before its made-up result says that none came;
-            until then it says that the result is pending.
+        pending_wait: how many turns may follow a call before its made-up result says that none
+            came; until then it says that the result is pending.
         context_slots, archive_slots: size of the action layout; that of the policy's checkpoint.
     """
 

@@ -338,7 +338,7 @@ class ObservationEncoder:
 
     def _finish_state(self, rows: dict[str, Indices]) -> None:
         state = self.state
-        state[:, _G["used"]] = np.minimum(2.0, rows["used"] / rows["limit"])
+        state[:, _G["used"]] = np.minimum(2.0, rows["used"] / np.maximum(1, rows["limit"]))
         state[:, _G["used_tokens"]] = log_tokens(rows["used"])
         state[:, _G["pressure"]] = rows["used"] > rows["threshold"]
         state[:, _G["overflow"]] = rows["overflows"]
